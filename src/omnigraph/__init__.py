@@ -1,0 +1,8 @@
+"""OmniGraph: a typed property graph on Lance, with git-like branches and atomic commits over the whole graph."""
+
+from omnigraph import errors
+from omnigraph.errors import OmniGraphError
+from omnigraph.graph import Graph, Snapshot, init
+from omnigraph.graph import open_graph as open
+
+__all__ = ["Graph", "OmniGraphError", "Snapshot", "errors", "init", "open"]

@@ -1,0 +1,388 @@
+"""Every error OmniGraph raises, as one tree.
+
+Branches are named after what the caller should do next. Each class has a stable ``code`` that clients may match on;
+the message names the thing, the place and the next step, and never holds a secret or a stack trace.
+
+OmniGraphError
+├── InputError                    fix the request (also a ValueError)
+│   ├── SourceError               a text in one of the two languages is wrong; knows line and column
+│   │   ├── SchemaSyntaxError     .pg text does not parse
+│   │   ├── SchemaError           .pg text parses but breaks a rule of the language
+│   │   ├── CatalogError          the declarations of a schema do not fit together
+│   │   ├── QuerySyntaxError      .gq text does not parse
+│   │   └── QueryTypeError        .gq text does not fit the schema
+│   ├── ParameterError            a query parameter is missing or has the wrong type
+│   ├── InvalidName               a branch, actor or graph name breaks the naming rules
+│   ├── InvalidUri                a graph address cannot be understood
+│   ├── InvalidRow                a row does not fit its type
+│   │   ├── MissingValue          a required property is null
+│   │   ├── IdMismatch            an explicit id differs from the key
+│   │   ├── RangeViolation        @range
+│   │   ├── CheckViolation        @check
+│   │   └── EnumViolation         enum(...)
+│   └── InvalidRowSet             rows that are fine alone break a rule together
+│       ├── UniqueViolation       @key or @unique
+│       ├── EndpointMissing       an edge points at a node that is not there
+│       └── CardinalityViolation  @card
+├── ConflictError                 read again, then decide
+│   ├── ExpectedVersionMismatch   a table moved since it was read
+│   ├── RowLevelCasContention     the publish lost its race more often than it may retry
+│   ├── ReadSetChanged            head, branch identity or schema moved before any effect
+│   ├── PreconditionFailed        the caller's own if_commit did not hold
+│   ├── UncoveredDrift            a table is ahead of the graph and nothing explains it
+│   ├── SchemaApplyInProgress     a schema change owns the graph
+│   ├── SchemaFilesDisagree       the three schema files do not belong together
+│   ├── KeyConflict               a strict insert met an id that exists
+│   ├── AlreadyInitialized        init found a graph
+│   ├── BranchExists              create found the name taken
+│   └── BranchInUse               delete found the branch still needed
+├── NotFoundError
+│   ├── GraphNotFound
+│   ├── BranchNotFound
+│   ├── CommitNotFound
+│   ├── TypeNotFound
+│   ├── QueryNotFound
+│   └── HistoricalVersionReclaimed
+├── DeniedError
+│   └── ReadOnly                  a write through a read-only handle
+├── LimitError
+│   ├── ResourceLimitExceeded
+│   └── LockTimeout               another writer held the commit section for too long
+├── StorageError                  the store failed or holds something we must not touch
+│   ├── StoreUnavailable          not reachable, no permission, no space
+│   ├── CorruptGraph              a file of the graph contradicts the format
+│   ├── NewerFormat               written by newer software: upgrade
+│   └── UnreadableSidecar         a recovery record cannot be understood; kept for the operator
+├── RecoveryRequired              an interrupted write must be resolved first
+├── OutcomeUnknown                the write may or may not have happened; look before retrying
+└── InternalError                 a bug in OmniGraph
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class OmniGraphError(Exception):
+    """Root of all errors.
+
+    Attributes:
+        code: stable name, the same in every interface.
+        message: one sentence for a person.
+        hint: what to do next, or None when the message says it already.
+        details: the fields of this error by name, safe to show and to serialise.
+    """
+
+    code: ClassVar[str] = "error"
+
+    def __init__(self, message: str, *, hint: str | None = None, **details: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.details = details
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.message, self.hint, self.details)
+
+
+def _rebuild(kind: type[OmniGraphError], message: str, hint: str | None, details: dict[str, Any]) -> OmniGraphError:
+    """Make an error again in another process, whatever the signature of its constructor."""
+    error = kind.__new__(kind)
+    OmniGraphError.__init__(error, message, hint=hint, **details)
+    return error
+
+
+class InputError(OmniGraphError, ValueError):
+    code = "input"
+
+
+class SourceError(InputError):
+    """A text is wrong at a place.
+
+    ``str(error)`` shows the sentence, the place and, when the place is known, the line with a caret under it.
+    """
+
+    code = "source"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        source: str | None = None,
+        file: str | None = None,
+        offset: int | None = None,
+        hint: str | None = None,
+        **details: Any,
+    ) -> None:
+        line, column, excerpt = _locate(source, offset)
+        super().__init__(message, hint=hint, file=file, line=line, column=column, excerpt=excerpt, **details)
+
+    @property
+    def line(self) -> int | None:
+        return self.details["line"]  # type: ignore[no-any-return]
+
+    @property
+    def column(self) -> int | None:
+        return self.details["column"]  # type: ignore[no-any-return]
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        if self.line is None:
+            return text
+        place = f"{self.details['file'] or '<text>'}:{self.line}:{self.column}"
+        return f"{place}: {text}\n{self.details['excerpt']}"
+
+
+_EXCERPT_WIDTH = 120
+
+
+def _locate(source: str | None, offset: int | None) -> tuple[int | None, int | None, str | None]:
+    """Line, column (both from 1) and a two-line excerpt with a caret for a character offset."""
+    if source is None or offset is None:
+        return None, None, None
+    offset = min(max(offset, 0), len(source))
+    start = source.rfind("\n", 0, offset) + 1
+    end = source.find("\n", offset)
+    text = source[start : end if end >= 0 else len(source)].rstrip("\r")
+    column = offset - start
+    cut = max(0, column - _EXCERPT_WIDTH // 2)
+    shown = text[cut : cut + _EXCERPT_WIDTH].replace("\t", " ")
+    return source.count("\n", 0, offset) + 1, column + 1, f"  {shown}\n  {' ' * (column - cut)}^"
+
+
+class SchemaSyntaxError(SourceError):
+    code = "schema.syntax"
+
+
+class SchemaError(SourceError):
+    code = "schema.rule"
+
+
+class CatalogError(SourceError):
+    code = "schema.catalog"
+
+
+class QuerySyntaxError(SourceError):
+    code = "query.syntax"
+
+
+class QueryTypeError(SourceError):
+    code = "query.type"
+
+
+class ParameterError(InputError):
+    code = "query.parameter"
+
+
+class InvalidName(InputError):
+    code = "name"
+
+
+class InvalidUri(InputError):
+    code = "uri"
+
+
+class InvalidRow(InputError):
+    code = "row"
+
+
+class MissingValue(InvalidRow):
+    code = "row.missing_value"
+
+
+class IdMismatch(InvalidRow):
+    code = "row.id_mismatch"
+
+
+class RangeViolation(InvalidRow):
+    code = "row.range"
+
+
+class CheckViolation(InvalidRow):
+    code = "row.check"
+
+
+class EnumViolation(InvalidRow):
+    code = "row.enum"
+
+
+class InvalidRowSet(InputError):
+    code = "rows"
+
+
+class UniqueViolation(InvalidRowSet):
+    code = "rows.unique"
+
+
+class EndpointMissing(InvalidRowSet):
+    code = "rows.endpoint"
+
+
+class CardinalityViolation(InvalidRowSet):
+    code = "rows.cardinality"
+
+
+class ConflictError(OmniGraphError):
+    code = "conflict"
+
+
+class ExpectedVersionMismatch(ConflictError):
+    code = "conflict.expected_version"
+
+    def __init__(self, table_key: str, expected: int, actual: int) -> None:
+        super().__init__(
+            f"stale view of '{table_key}': expected manifest table version {expected} "
+            f"but current is {actual} — refresh and retry",
+            table_key=table_key,
+            expected=expected,
+            actual=actual,
+        )
+
+
+class RowLevelCasContention(ConflictError):
+    code = "conflict.contention"
+
+
+class ReadSetChanged(ConflictError):
+    code = "conflict.read_set"
+
+    def __init__(self, member: str, expected: object, actual: object) -> None:
+        super().__init__(
+            f"{member} changed while this write was prepared: expected {expected}, found {actual}",
+            hint="read again and retry",
+            member=member,
+            expected=expected,
+            actual=actual,
+        )
+
+
+class PreconditionFailed(ConflictError):
+    code = "conflict.precondition"
+
+
+class UncoveredDrift(ConflictError):
+    code = "conflict.drift"
+
+    def __init__(self, table_key: str, head: int, pin: int) -> None:
+        super().__init__(
+            f"table '{table_key}' is at version {head} but the graph shows {pin}, and no pending write explains it",
+            hint="inspect it with repair",
+            table_key=table_key,
+            head=head,
+            pin=pin,
+        )
+
+
+class SchemaApplyInProgress(ConflictError):
+    code = "conflict.schema_apply"
+
+
+class SchemaFilesDisagree(ConflictError):
+    code = "conflict.schema_files"
+
+
+class KeyConflict(ConflictError):
+    code = "conflict.key"
+
+
+class AlreadyInitialized(ConflictError):
+    code = "conflict.initialized"
+
+
+class BranchExists(ConflictError):
+    code = "conflict.branch_exists"
+
+
+class BranchInUse(ConflictError):
+    code = "conflict.branch_in_use"
+
+
+class NotFoundError(OmniGraphError):
+    code = "not_found"
+
+
+class GraphNotFound(NotFoundError):
+    code = "not_found.graph"
+
+
+class BranchNotFound(NotFoundError):
+    code = "not_found.branch"
+
+
+class CommitNotFound(NotFoundError):
+    code = "not_found.commit"
+
+
+class TypeNotFound(NotFoundError):
+    code = "not_found.type"
+
+
+class QueryNotFound(NotFoundError):
+    code = "not_found.query"
+
+
+class HistoricalVersionReclaimed(NotFoundError):
+    code = "not_found.reclaimed"
+
+
+class DeniedError(OmniGraphError):
+    code = "denied"
+
+
+class ReadOnly(DeniedError):
+    code = "denied.read_only"
+
+
+class LimitError(OmniGraphError):
+    code = "limit"
+
+
+class ResourceLimitExceeded(LimitError):
+    code = "limit.resource"
+
+    def __init__(self, resource: str, actual: int, limit: int) -> None:
+        super().__init__(
+            f"resource limit exceeded for {resource}: actual {actual}, limit {limit}",
+            resource=resource,
+            actual=actual,
+            limit=limit,
+        )
+
+
+class LockTimeout(LimitError):
+    code = "limit.lock_timeout"
+
+
+class StorageError(OmniGraphError):
+    code = "storage"
+
+
+class StoreUnavailable(StorageError):
+    code = "storage.unavailable"
+
+
+class CorruptGraph(StorageError):
+    code = "storage.corrupt"
+
+
+class NewerFormat(StorageError):
+    code = "storage.newer_format"
+
+
+class UnreadableSidecar(StorageError):
+    code = "storage.unreadable_sidecar"
+
+
+class RecoveryRequired(OmniGraphError):
+    code = "recovery_required"
+
+
+class OutcomeUnknown(OmniGraphError):
+    code = "outcome_unknown"
+
+
+class InternalError(OmniGraphError):
+    code = "internal"

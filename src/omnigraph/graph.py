@@ -1,0 +1,272 @@
+"""The facade: opens a graph and wires the rooms together. Holds no logic of its own.
+
+A `Graph` may be shared between threads. It belongs to the process that opened it: after a fork it refuses to work,
+because the threads behind the storage libraries do not survive one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+import pyarrow as pa
+
+from omnigraph import ids
+from omnigraph.errors import GraphNotFound, InputError, InternalError, ReadOnly, TypeNotFound
+from omnigraph.history import branches as branch_control
+from omnigraph.history.branches import Branch
+from omnigraph.history.resolve import At, get_commit, list_commits, snapshot_at
+from omnigraph.schema.arrow import table_schema
+from omnigraph.schema.catalog import Catalog
+from omnigraph.schema.compile import CompiledSchema, compile_schema
+from omnigraph.schema.contract import check_contract, state_text
+from omnigraph.schema.paths import table_path
+from omnigraph.storage import create
+from omnigraph.storage.location import parse_location
+from omnigraph.storage.manifest import Commit, Pin
+from omnigraph.storage.mirror import catch_up
+from omnigraph.storage.recovery import audit, sweep
+from omnigraph.storage.recovery.audit import Recovery
+from omnigraph.storage.snapshot import Snapshot as StoredSnapshot
+from omnigraph.storage.store import GraphStore
+from omnigraph.upkeep.indexes import IndexReport, ensure_indices
+from omnigraph.write.change import Change
+from omnigraph.write.commit import WriteRequest, WriteResult, write
+
+
+def init(uri: str | os.PathLike[str], schema: str | Path, *, actor: str | None = None, force: bool = False) -> Graph:
+    """Create a graph and open it.
+
+    Args:
+        uri: directory, ``file://`` or ``s3://bucket/prefix``; a missing directory is made.
+        schema: the `.pg` text, or the path of a file that holds it.
+        actor: who the first commit and later writes belong to.
+        force: replace schema files that belong to no graph.
+
+    Raises:
+        AlreadyInitialized: there is a graph.
+    """
+    text, file = (schema.read_text(encoding="utf-8"), str(schema)) if isinstance(schema, Path) else (schema, None)
+    compiled = compile_schema(text, file=file)
+    catalog = compiled.catalog
+    tables = [
+        create.NewTable(type_.table_key, table_path(kind, type_.name), table_schema(type_))
+        for kind, types in (("node", catalog.nodes), ("edge", catalog.edges))
+        for type_ in types.values()
+    ]
+    new = create.NewGraph(compiled.source, compiled.ir_text, state_text(compiled.hash), tables, ids.actor_id(actor))
+    create.create_graph(GraphStore(parse_location(uri)), new, force=force)
+    return open_graph(uri, actor=actor)
+
+
+def open_graph(uri: str | os.PathLike[str], *, mode: Literal["rw", "ro"] = "rw", actor: str | None = None) -> Graph:
+    """Open a graph.
+
+    Args:
+        mode: ``"rw"`` finishes interrupted writes and migrates old layouts first; ``"ro"`` never writes anything.
+        actor: who the writes of this handle belong to.
+
+    Raises:
+        GraphNotFound: nothing is there.
+        NewerFormat: the graph was written by newer software.
+    """
+    if mode not in ("rw", "ro"):
+        raise InputError(f"mode {mode!r} is not 'rw' or 'ro'")
+    store = GraphStore(parse_location(uri))
+    store.snapshot(ids.MAIN)
+    if mode == "rw":
+        snapshot = store.refresh(ids.MAIN, migrate_layout=True)
+        sweep.sweep(store)
+        catch_up(store.tables, snapshot)
+    return Graph(store, _read_schema(store), mode=mode, actor=ids.actor_id(actor))
+
+
+def _read_schema(store: GraphStore) -> CompiledSchema:
+    texts = [store.objects.read(name) for name in create.SCHEMA_FILES]
+    missing = [name for name, text in zip(create.SCHEMA_FILES, texts, strict=True) if text is None]
+    if missing:
+        raise GraphNotFound(f"the graph at {store.location.uri} lacks {', '.join(missing)}", uri=store.location.uri)
+    source, ir, state = (text.decode("utf-8") for text in texts if text is not None)
+    return check_contract(source, ir, state)
+
+
+class Graph:
+    """An open graph. Get one from `omnigraph.open` or `omnigraph.init`; it is a context manager."""
+
+    def __init__(self, store: GraphStore, compiled: CompiledSchema, *, mode: str, actor: str | None) -> None:
+        self._store = store
+        self._compiled = compiled
+        self._mode = mode
+        self._actor = actor
+        self._process = os.getpid()
+
+    @property
+    def uri(self) -> str:
+        return self._store.location.uri
+
+    @property
+    def catalog(self) -> Catalog:
+        return self._compiled.catalog
+
+    @property
+    def branches(self) -> Branches:
+        """Make, list and delete branches."""
+        return Branches(self)
+
+    @property
+    def commits(self) -> Commits:
+        """The history of the graph."""
+        return Commits(self)
+
+    @property
+    def recoveries(self) -> list[Recovery]:
+        """Interrupted writes that were finished or taken back, oldest first."""
+        return audit.recoveries(self._reader().tables)
+
+    def snapshot(self, branch: str = ids.MAIN, at: At | None = None) -> Snapshot:
+        """One consistent state: of a branch now, or at a commit id, a manifest version or a time."""
+        return Snapshot(self._reader(), snapshot_at(self._store, _branch(branch), at))
+
+    def write(
+        self,
+        changes: Sequence[Change],
+        *,
+        branch: str = ids.MAIN,
+        base: Snapshot | None = None,
+        if_commit: str | None = None,
+    ) -> WriteResult:
+        """Commit changes of any number of types as one commit: all of them or none.
+
+        Args:
+            base: snapshot that changes with ``reads_rows`` were computed from.
+            if_commit: refuse unless this is the branch's head.
+        """
+        request = WriteRequest(
+            branch=_branch(branch),
+            changes=changes,
+            actor=self._actor,
+            base=base._stored if base else None,
+            if_commit=if_commit,
+        )
+        return write(self._writer(), self.catalog, request)
+
+    def ensure_indices(self, branch: str = ids.MAIN) -> IndexReport:
+        """Build missing indexes and extend those that lag behind."""
+        return ensure_indices(self._writer(), self.catalog, _branch(branch))
+
+    def recover(self) -> int:
+        """Finish or drop what dead writers left on any branch; returns how many there were."""
+        return sweep.sweep(self._writer())
+
+    def close(self) -> None:
+        """Wait for background copies; the handle can be thrown away without it, the next writer catches up."""
+        if self._process == os.getpid():
+            self._store.mirror.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Graph({self.uri!r}, mode={self._mode!r})"
+
+    def _reader(self) -> GraphStore:
+        if os.getpid() != self._process:
+            raise InternalError("this graph was opened before a fork", hint="open it again in the child process")
+        return self._store
+
+    def _writer(self) -> GraphStore:
+        if self._mode != "rw":
+            raise ReadOnly(f"{self.uri} is open read-only", hint="open it with mode='rw'")
+        return self._reader()
+
+
+class Branches:
+    """Branch control of one graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    def create(self, name: str, from_: str = ids.MAIN, at: At | None = None) -> Branch:
+        """Make a branch; nothing is copied."""
+        return branch_control.create_branch(self._graph._writer(), name, _branch(from_), at)
+
+    def list(self) -> list[str]:
+        """Names, main first."""
+        return [branch.name for branch in branch_control.list_branches(self._graph._reader())]
+
+    def delete(self, name: str) -> None:
+        branch_control.delete_branch(self._graph._writer(), name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.list())
+
+
+class Commits:
+    """History of one graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    def list(self, branch: str = ids.MAIN, limit: int | None = None, before: str | None = None) -> list[Commit]:
+        """First-parent history, newest first."""
+        return list_commits(self._graph._reader(), _branch(branch), limit, before)
+
+    def get(self, commit_id: str) -> Commit:
+        return get_commit(self._graph._reader(), commit_id)
+
+    def head(self, branch: str = ids.MAIN) -> Commit:
+        return self.list(branch, limit=1)[0]
+
+
+class Snapshot:
+    """One consistent state of a graph. It does not change, whatever is committed meanwhile."""
+
+    def __init__(self, store: GraphStore, stored: StoredSnapshot) -> None:
+        self._store = store
+        self._stored = stored
+
+    @property
+    def branch(self) -> str:
+        return self._stored.branch
+
+    @property
+    def version(self) -> int:
+        return self._stored.version
+
+    @property
+    def tables(self) -> Mapping[str, Pin]:
+        """Every table by ``node:<Type>`` or ``edge:<Type>``, with version, branch and row count."""
+        return self._stored.pins
+
+    def count(self, type_name: str) -> int:
+        """Rows of a type; free, the manifest knows it."""
+        return self._pin(type_name).row_count
+
+    def arrow(self, type_name: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """Rows of a type as an Arrow table."""
+        pin = self._pin(type_name)
+        handle = self._store.tables.at(pin.location, pin.branch, pin.version, pin.origin)
+        table: pa.Table = handle.to_table(columns=list(columns) if columns is not None else None)
+        return table
+
+    def _pin(self, type_name: str) -> Pin:
+        keys = [type_name] if ":" in type_name else [f"node:{type_name}", f"edge:{type_name}"]
+        pin = next((self._stored.pins[key] for key in keys if key in self._stored.pins), None)
+        if pin is None:
+            raise TypeNotFound(f"type '{type_name}' does not exist at this version", type=type_name)
+        return pin
+
+    def __repr__(self) -> str:
+        return f"Snapshot(branch={self.branch!r}, version={self.version})"
+
+
+def _branch(name: str) -> str:
+    return ids.MAIN if name.strip() == ids.MAIN else ids.branch_name(name)

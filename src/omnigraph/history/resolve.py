@@ -1,0 +1,96 @@
+"""From a commit id, a version or a time to one manifest version of one branch.
+
+Times are the clocks of the writers, taken before their commit became visible; nothing more is promised about them.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TypeAlias
+
+from omnigraph import ids
+from omnigraph.errors import BranchNotFound, CommitNotFound, HistoricalVersionReclaimed, InputError
+from omnigraph.storage import lineage
+from omnigraph.storage.manifest import Commit
+from omnigraph.storage.snapshot import Snapshot
+from omnigraph.storage.store import GraphStore
+
+#: A moment: a commit id, a manifest version, or a time.
+At: TypeAlias = str | int | datetime
+
+
+def snapshot_at(store: GraphStore, branch: str, at: At | None) -> Snapshot:
+    """The state of a branch now (``at=None``) or at a moment."""
+    if at is None:
+        return store.snapshot(branch)
+    found, version = locate(store, branch, at)
+    return store.snapshot_at(found, version)
+
+
+def locate(store: GraphStore, branch: str, at: At | None) -> tuple[str, int]:
+    """Branch and manifest version of a moment. A commit id may belong to another branch than the one given."""
+    if at is None:
+        return branch, store.refresh(branch).version
+    if isinstance(at, bool):
+        raise InputError("a moment is a commit id, a version or a time")
+    if isinstance(at, int):
+        newest = store.refresh(branch).version
+        if not 1 <= at <= newest:
+            raise CommitNotFound(f"branch '{branch}' has versions 1 to {newest}, not {at}", branch=branch, version=at)
+        return branch, at
+    if isinstance(at, datetime):
+        commit = _newest_until(store, branch, at)
+        return commit.branch, commit.version
+    commit = get_commit(store, at, branch)
+    return commit.branch, commit.version
+
+
+def get_commit(store: GraphStore, commit_id: str, branch: str = ids.MAIN) -> Commit:
+    """A commit by id: on the given branch first, then on all others."""
+    synthetic = ids.parse_synthetic_commit_id(commit_id)
+    if synthetic:
+        return _synthetic(store, commit_id, *synthetic)
+    others = [ref.name for ref in store.branch_refs() if ref.name != branch]
+    for name in [branch, *others]:
+        try:
+            snapshot = store.snapshot(name)
+        except BranchNotFound:
+            continue  # deleted since it was listed
+        commit = lineage.find_commit(snapshot.handle, commit_id) or lineage.commits_of(store.tables, snapshot).get(
+            commit_id
+        )
+        if commit:
+            return commit
+    raise CommitNotFound(f"there is no commit {commit_id!r}", commit_id=commit_id)
+
+
+def list_commits(store: GraphStore, branch: str, limit: int | None, before: str | None) -> list[Commit]:
+    """The first-parent history of a branch, newest first; ``before`` continues below a commit."""
+    snapshot = store.snapshot(branch)
+    known = lineage.commits_of(store.tables, snapshot)
+    chain = list(lineage.first_parents(lineage.head_id(store.tables, snapshot), known))
+    if before is not None:
+        position = next((i for i, commit in enumerate(chain) if commit.id == before), None)
+        if position is None:
+            raise CommitNotFound(f"commit {before!r} is not in the history of branch '{branch}'", commit_id=before)
+        chain = chain[position + 1 :]
+    return chain if limit is None else chain[: max(limit, 0)]
+
+
+def _newest_until(store: GraphStore, branch: str, moment: datetime) -> Commit:
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    snapshot = store.snapshot(branch)
+    known = lineage.commits_of(store.tables, snapshot)
+    chain = lineage.first_parents(lineage.head_id(store.tables, snapshot), known)
+    commit = next((commit for commit in chain if commit.created_at <= moment), None)
+    if commit is None:
+        raise CommitNotFound(f"branch '{branch}' has no commit at or before {moment.isoformat()}", branch=branch)
+    return commit
+
+
+def _synthetic(store: GraphStore, commit_id: str, branch: str, version: int) -> Commit:
+    newest = store.snapshot(branch)
+    if not 1 <= version <= newest.version:
+        raise HistoricalVersionReclaimed(f"branch '{branch}' has no version {version}", commit_id=commit_id)
+    return Commit(commit_id, branch, version, None, None, None, ids.from_micros(0))

@@ -1,0 +1,114 @@
+"""Names and ids: ULIDs, branch names, actor ids, and the times that go with them.
+
+Everything that comes from outside is checked here, before any file call. A name that passes is safe as a path segment.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+from ulid import ULID
+
+from omnigraph import limits
+from omnigraph.errors import InvalidName
+
+MAIN = "main"
+SCHEMA_APPLY_LOCK = "__schema_apply_lock__"
+RECOVERY_ACTOR = "omnigraph:recovery"
+SYSTEM_ACTOR = "omnigraph:system"
+
+_BRANCH_SEGMENT = re.compile(r"[A-Za-z0-9._-]+")
+_ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
+_SYNTHETIC = re.compile(r"manifest:(?P<branch>[A-Za-z0-9._/-]+):v(?P<version>[0-9]{1,19})")
+
+
+def new_ulid() -> str:
+    """A fresh ULID: 26 upper-case characters that sort by creation time."""
+    return str(ULID())
+
+
+def is_ulid(text: str) -> bool:
+    return _ULID.fullmatch(text) is not None
+
+
+def now() -> datetime:
+    """The current time in UTC. Everything that records a time uses this one clock."""
+    return datetime.now(UTC)
+
+
+def micros(moment: datetime) -> int:
+    """Microseconds since the epoch, exact."""
+    delta = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    return (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
+
+
+def from_micros(value: int) -> datetime:
+    seconds, rest = divmod(value, 1_000_000)
+    return datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest)
+
+
+def branch_name(text: str) -> str:
+    """The normal form of a branch name, or InvalidName.
+
+    >>> branch_name(" review/anna-1 ")
+    'review/anna-1'
+    """
+    name = text.strip()
+    reason = _why_not_a_branch(name)
+    if reason:
+        raise InvalidName(f"branch name {text!r} is not allowed: {reason}", name=str(text))
+    return name
+
+
+def _why_not_a_branch(name: str) -> str | None:
+    if not name:
+        return "it is empty"
+    if len(name.encode("utf-8", "surrogatepass")) > limits.BRANCH_NAME_BYTES:
+        return f"it is longer than {limits.BRANCH_NAME_BYTES} bytes"
+    if name.startswith("__"):
+        return "names that start with two underscores are reserved"
+    if ".." in name or name.endswith(".lock"):
+        return "it may not contain '..' or end in '.lock'"
+    for segment in name.split("/"):
+        if not segment:
+            return "it may not begin or end with '/' or contain '//'"
+        if segment == "." or not _BRANCH_SEGMENT.fullmatch(segment):
+            return "segments are letters, digits, '.', '-' and '_' (ASCII only)"
+    return None
+
+
+def overlapping(name: str, others: list[str]) -> str | None:
+    """A name among ``others`` that is a path ancestor or descendant of ``name``: their directories would overlap."""
+    for other in others:
+        if other != name and (name.startswith(f"{other}/") or other.startswith(f"{name}/")):
+            return other
+    return None
+
+
+def actor_id(text: str | None) -> str | None:
+    """An actor id as given by a caller, or InvalidName."""
+    if text is None:
+        return None
+    reason = None
+    if not text.strip() or text != text.strip():
+        reason = "it is blank or padded"
+    elif len(text.encode("utf-8", "surrogatepass")) > limits.ACTOR_BYTES:
+        reason = f"it is longer than {limits.ACTOR_BYTES} bytes"
+    elif not text.isprintable():
+        reason = "it holds control characters"
+    elif text.startswith("omnigraph:"):
+        reason = "the prefix 'omnigraph:' is reserved"
+    if reason:
+        raise InvalidName(f"actor id {text!r} is not allowed: {reason}", name=text)
+    return text
+
+
+def synthetic_commit_id(branch: str, version: int) -> str:
+    """The id of a state that has no commit record: ``manifest:<branch>:v<version>``."""
+    return f"manifest:{branch}:v{version}"
+
+
+def parse_synthetic_commit_id(text: str) -> tuple[str, int] | None:
+    match = _SYNTHETIC.fullmatch(text)
+    return (match["branch"], int(match["version"])) if match else None

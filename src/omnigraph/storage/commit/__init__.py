@@ -1,0 +1,1 @@
+"""How a write becomes visible: intent, table commits, one publish."""

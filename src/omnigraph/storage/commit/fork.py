@@ -1,0 +1,84 @@
+"""First write of a graph branch to a table: the table gets a Lance branch of the same name.
+
+Forking copies nothing and shows nothing: until a publish names it, the fork is invisible, and one that nobody touched
+can be used by the next writer or thrown away. The recovery record comes first all the same, so that no ref exists that
+nobody accounts for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from omnigraph import failpoints, ids
+from omnigraph.storage.commit import sidecar
+from omnigraph.storage.commit.sidecar import CommitDraft, Sidecar, WriterKind
+from omnigraph.storage.manifest import Pin
+from omnigraph.storage.recovery.sweep import heal_branch
+from omnigraph.storage.section import Fence
+from omnigraph.storage.snapshot import Snapshot
+from omnigraph.storage.store import GraphStore
+from omnigraph.storage.tables import Handle
+
+
+class BaseMoved(Exception):
+    """The branch advanced while a write was prepared; prepare it again on the new state."""
+
+
+def writable(store: GraphStore, snapshot: Snapshot, pin: Pin, fence: Fence | None) -> Handle:
+    """A table at its pin, on the lineage that a write to the snapshot's branch commits to.
+
+    Args:
+        fence: the section, when the caller is inside it already.
+    """
+    branch = store.lance_branch(snapshot.branch)
+    if pin.branch == branch or branch is None:
+        return store.tables.at(pin.location, pin.branch, pin.version, pin.origin)
+    refs = store.tables.branches(pin.location)
+    if _is_untouched(store, refs.get(branch), pin, branch):
+        return store.tables.newest(pin.location, branch)
+    if fence is not None:
+        return _fork(store, snapshot, pin, branch)
+    with store.sections.hold(snapshot.branch) as own:
+        heal_branch(store, snapshot.branch, own)
+        if store.refresh(snapshot.branch).pins.get(pin.table_key) != pin:
+            raise BaseMoved
+        return _fork(store, snapshot, pin, branch)
+
+
+def _fork(store: GraphStore, snapshot: Snapshot, pin: Pin, branch: str) -> Handle:
+    ref = store.tables.branches(pin.location).get(branch)
+    if _is_untouched(store, ref, pin, branch):
+        return store.tables.newest(pin.location, branch)
+    record = _record(snapshot.branch, pin, store.tables.uri(pin.location))
+    sidecar.write(store.objects, record)
+    failpoints.reach("mutation.post_sidecar_pre_fork")
+    if ref is not None:
+        store.tables.drop_branch(pin.location, branch)  # residue of an earlier branch of this name: nobody shows it
+    handle = store.tables.fork(pin.location, branch, pin.branch, pin.version)
+    failpoints.reach("fork.post_create_pre_open")
+    sidecar.remove(store.objects, record.operation_id)
+    return handle
+
+
+def _is_untouched(store: GraphStore, ref: dict[str, Any] | None, pin: Pin, branch: str) -> bool:
+    """Whether a fork stands exactly on the pin and carries no commit of its own."""
+    return (
+        ref is not None
+        and (ref["parent_branch"], ref["parent_version"]) == (pin.branch, pin.version)
+        and store.tables.newest(pin.location, branch).version == pin.version
+    )
+
+
+def _record(graph_branch: str, pin: Pin, uri: str) -> Sidecar:
+    moment = ids.now()
+    fork = {"table_key": pin.table_key, "table_path": uri, "from_branch": pin.branch, "from_version": pin.version}
+    return Sidecar(
+        operation_id=ids.new_ulid(),
+        branch=graph_branch,
+        actor=None,
+        kind=WriterKind.MUTATION,
+        tables=(),
+        started_at=moment,
+        commit=CommitDraft(ids.new_ulid(), None, moment),
+        extra={"forks": [fork]},
+    )

@@ -1,0 +1,266 @@
+"""From staged tables to a visible commit, one writer at a time per branch.
+
+Prepare (outside) → gate → A recovery record → B table commits → C one publish → D record removed. A write carries the
+facts it was computed from; the gate and the publish compare them. After A nothing is lost: whoever comes next finishes
+or drops the write, see `recovery/sweep.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+from omnigraph import failpoints, ids, limits
+from omnigraph.errors import (
+    ConflictError,
+    ExpectedVersionMismatch,
+    InternalError,
+    OmniGraphError,
+    OutcomeUnknown,
+    PreconditionFailed,
+    RecoveryRequired,
+    StorageError,
+    UncoveredDrift,
+)
+from omnigraph.storage import durable, lineage
+from omnigraph.storage.commit import sidecar
+from omnigraph.storage.commit.apply import commit_table, new_pin
+from omnigraph.storage.commit.fork import BaseMoved, writable
+from omnigraph.storage.commit.publish import GraphChange, publish
+from omnigraph.storage.commit.sidecar import CommitDraft, Sidecar, TableIntent, WriterKind
+from omnigraph.storage.faults import store_errors
+from omnigraph.storage.manifest import Commit, Pin
+from omnigraph.storage.recovery.sweep import heal_branch
+from omnigraph.storage.section import Fence
+from omnigraph.storage.snapshot import Snapshot
+from omnigraph.storage.stage import Staged
+from omnigraph.storage.store import GraphStore
+from omnigraph.storage.tables import Handle
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedTable:
+    """A staged change of one table.
+
+    Attributes:
+        pin: what the graph showed when this was computed.
+        handle: the table at that pin, on the lineage the commit goes to.
+        reads_rows: the change depends on rows that were there (update, delete, overwrite): a moved pin is a conflict.
+    """
+
+    pin: Pin
+    handle: Handle
+    staged: Staged
+    reads_rows: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """The state a write is computed on, and the tables it may change."""
+
+    store: GraphStore
+    snapshot: Snapshot
+    fence: Fence | None
+
+    def writable(self, table_key: str) -> tuple[Pin, Handle]:
+        """A table to stage on. The first write of a branch to a table forks it."""
+        pin = self.snapshot.pins[table_key]
+        return pin, writable(self.store, self.snapshot, pin, self.fence)
+
+    def readable(self, table_key: str) -> Handle:
+        pin = self.snapshot.pins[table_key]
+        return self.store.tables.at(pin.location, pin.branch, pin.version, pin.origin)
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Who writes what, and how to compute it again when its base moved.
+
+    Attributes:
+        prepare: validates and stages the change; an empty answer means that there is nothing to commit.
+        base: state the caller computed the change from; None takes the newest.
+        if_commit: head that the caller insists on; None for any.
+    """
+
+    branch: str
+    kind: WriterKind
+    actor: str | None
+    prepare: Callable[[Workspace], Mapping[str, PreparedTable]]
+    base: Snapshot | None = None
+    if_commit: str | None = None
+
+
+def run(store: GraphStore, writer: Writer) -> Commit | None:
+    """Commit a write; None when it changes nothing."""
+    first = base = writer.base or store.snapshot(writer.branch)
+    for attempt in range(limits.REPREPARE_BUDGET + 1):
+        try:
+            prepared = _prepare(store, writer, base, None)
+        except BaseMoved:
+            base = store.refresh(writer.branch)
+            continue
+        if not prepared:
+            return None
+        failpoints.reach("write.after_stage")
+        with store.sections.hold(writer.branch) as fence:
+            heal_branch(store, writer.branch, fence)
+            fresh = store.refresh(writer.branch, migrate_layout=True)
+            if _moved(base, fresh):
+                _check_reads(first, fresh, prepared)
+                if attempt < limits.REPREPARE_BUDGET:
+                    base = fresh
+                    continue
+                prepared = _prepare(store, writer, fresh, fence)
+                if not prepared:
+                    return None
+            return _commit(store, writer, fresh, prepared, fence)
+    raise ConflictError(f"branch '{writer.branch}' kept moving while the write was prepared", hint="retry")
+
+
+def _moved(base: Snapshot, fresh: Snapshot) -> bool:
+    return base.version != fresh.version or base.head != fresh.head
+
+
+def _prepare(store: GraphStore, writer: Writer, base: Snapshot, fence: Fence | None) -> Mapping[str, PreparedTable]:
+    if writer.if_commit is not None:
+        head = lineage.head_id(store.tables, base)
+        if head != writer.if_commit:
+            raise PreconditionFailed(
+                f"branch '{base.branch}' is at commit {head}, not at {writer.if_commit}",
+                hint="read again and retry",
+                branch=base.branch,
+                expected=writer.if_commit,
+                actual=head,
+            )
+    return writer.prepare(Workspace(store, base, fence))
+
+
+def _check_reads(first: Snapshot, fresh: Snapshot, prepared: Mapping[str, PreparedTable]) -> None:
+    """A change that was computed from existing rows is refused when its table moved since the caller looked."""
+    for key, table in prepared.items():
+        if table.reads_rows and first.version_of(key) != fresh.version_of(key):
+            raise ExpectedVersionMismatch(key, first.version_of(key), fresh.version_of(key))
+
+
+def _commit(
+    store: GraphStore, writer: Writer, base: Snapshot, prepared: Mapping[str, PreparedTable], fence: Fence
+) -> Commit:
+    _check_gate(prepared)
+    failpoints.reach("write.after_gate_checks")
+    record = _record(store, writer, base, prepared)
+    _sync_staged(store, prepared, record)
+    sidecar.write(store.objects, record)
+    failpoints.reach("write.after_sidecar")
+    try:
+        handles = _commit_tables(store, record, prepared, fence)
+        failpoints.reach("write.after_all_table_commits")
+        if writer.kind is WriterKind.ENSURE_INDICES:
+            failpoints.reach("ensure_indices.post_phase_b_pre_manifest_commit")
+        published = publish(store, writer.branch, _change(store, record, prepared), fence, record.operation_id)
+    except (OutcomeUnknown, RecoveryRequired):
+        raise
+    except (StorageError, ConflictError) as error:
+        raise _settle(store, record, prepared, error) from error
+    for table, handle in zip(record.tables, handles, strict=True):
+        pin = published.snapshot.pins[table.table_key]
+        store.tables.remember(pin.location, pin.branch, pin.origin, handle)
+    failpoints.reach("write.after_publish_before_delete")
+    sidecar.remove(store.objects, record.operation_id)
+    store.mirror.note(published.snapshot, published.commit)
+    return published.commit
+
+
+def _check_gate(prepared: Mapping[str, PreparedTable]) -> None:
+    """Every table stands where the graph says; the section keeps it there."""
+    for key, table in prepared.items():
+        with store_errors(f"look at table '{key}'"):
+            head = table.handle.latest_version
+        if head < table.pin.version:
+            raise InternalError(f"table '{key}' is at version {head}, below the {table.pin.version} the graph shows")
+        if head > table.pin.version:
+            raise UncoveredDrift(key, head, table.pin.version)
+
+
+def _record(store: GraphStore, writer: Writer, base: Snapshot, prepared: Mapping[str, PreparedTable]) -> Sidecar:
+    moment = ids.now()
+    return Sidecar(
+        operation_id=ids.new_ulid(),
+        branch=writer.branch,
+        actor=writer.actor,
+        kind=writer.kind,
+        tables=tuple(
+            TableIntent(
+                table_key=key,
+                uri=store.tables.uri(table.pin.location),
+                expected_version=table.pin.version,
+                post_commit_pin=table.pin.version + 1,
+                branch=store.lance_branch(writer.branch),
+                staged=replace(table.staged, read_version=table.pin.version),
+            )
+            for key, table in sorted(prepared.items())
+        ),
+        started_at=moment,
+        commit=CommitDraft(id=ids.new_ulid(), actor=writer.actor, created_at=moment),
+        base_head=lineage.head_id(store.tables, base),
+    )
+
+
+def _commit_tables(
+    store: GraphStore, record: Sidecar, prepared: Mapping[str, PreparedTable], fence: Fence
+) -> list[Handle]:
+    fence.check()
+
+    def commit_one(table: TableIntent) -> Handle:
+        if record.kind is WriterKind.ENSURE_INDICES:
+            failpoints.reach("ensure_indices.post_stage_pre_commit_btree")
+        ready = prepared[table.table_key]
+        handle = commit_table(store, ready.pin.location, ready.handle, table)
+        failpoints.reach("mutation.post_table_commit")
+        if record.kind is WriterKind.LOAD:
+            failpoints.reach("load.overwrite_mid_table")
+        return handle
+
+    if len(record.tables) == 1:
+        return [commit_one(record.tables[0])]
+    with ThreadPoolExecutor(min(limits.TABLE_THREADS, len(record.tables))) as threads:
+        return list(threads.map(commit_one, record.tables))
+
+
+def _change(store: GraphStore, record: Sidecar, prepared: Mapping[str, PreparedTable]) -> GraphChange:
+    if record.commit is None:
+        raise InternalError("a write without a commit")
+    return GraphChange(
+        commit=record.commit,
+        pins=tuple(new_pin(store, prepared[table.table_key].pin, table) for table in record.tables),
+        expected={table.table_key: table.expected_version for table in record.tables},
+    )
+
+
+def _settle(
+    store: GraphStore, record: Sidecar, prepared: Mapping[str, PreparedTable], error: OmniGraphError
+) -> OmniGraphError:
+    """A step after A failed. With no table moved the write never happened; otherwise it will be finished later."""
+    try:
+        moved = any(table.handle.latest_version > table.pin.version for table in prepared.values())
+    except OSError:
+        moved = True
+    if not moved and sidecar.remove(store.objects, record.operation_id):
+        return error
+    return RecoveryRequired(
+        f"the write {record.operation_id} was interrupted: {error}",
+        hint="the next write or open of this branch finishes or drops it",
+        operation_id=record.operation_id,
+        commit_id=record.commit.id if record.commit else None,
+    )
+
+
+def _sync_staged(store: GraphStore, prepared: Mapping[str, PreparedTable], record: Sidecar) -> None:
+    """What the record promises to be there must be on the disk before the record is."""
+    if not store.location.is_local:
+        return
+    files: list[str] = []
+    for table in record.tables:
+        uri = store.tables.uri(prepared[table.table_key].pin.location, table.branch)
+        files += durable.files_of(uri, prepared[table.table_key].staged.operation)
+    durable.sync_files(files, store.location.uri)

@@ -1,0 +1,272 @@
+"""The one door: makes a change of the graph visible with one commit on `__manifest`.
+
+Table pins, the commit record and the branch head land together or not at all. Every publish replaces the head row, so
+two publishes that saw the same head conflict. Read `protocol.py` for what comes before, `snapshot.py` for the reader.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import lance
+import pyarrow as pa
+from lance.fragment import write_fragments
+
+from omnigraph import failpoints, limits
+from omnigraph.errors import (
+    ConflictError,
+    ExpectedVersionMismatch,
+    InternalError,
+    NotFoundError,
+    OutcomeUnknown,
+    ReadSetChanged,
+    RowLevelCasContention,
+    StorageError,
+)
+from omnigraph.storage import durable, lineage, manifest
+from omnigraph.storage.commit.sidecar import CommitDraft
+from omnigraph.storage.faults import STORE_EXCEPTIONS, CommitConflictError, store_errors
+from omnigraph.storage.manifest import Commit, Head, Hidden, Pin
+from omnigraph.storage.section import Fence
+from omnigraph.storage.snapshot import Snapshot
+from omnigraph.storage.store import GraphStore
+from omnigraph.storage.tables import DATA_STORAGE_VERSION, Handle, version_file
+
+
+@dataclass(frozen=True, slots=True)
+class GraphChange:
+    """What one publish shows, and the facts it was computed from.
+
+    Attributes:
+        pins: tables at their new version; a key that is new to the graph is registered by its first pin.
+        tombstones: tables that disappear, with the version at which they do.
+        expected: version each touched table must still show; 0 means that the key must not exist.
+        base_head: head commit the change was computed on, None to accept any.
+    """
+
+    commit: CommitDraft
+    pins: tuple[Pin, ...] = ()
+    tombstones: tuple[tuple[str, int], ...] = ()
+    expected: Mapping[str, int] = field(default_factory=dict)
+    base_head: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    commit: Commit
+    snapshot: Snapshot
+
+
+def publish(store: GraphStore, branch: str, change: GraphChange, fence: Fence, operation_id: str) -> Published:
+    """Make a change visible; raise a conflict if what it expected does not hold, OutcomeUnknown if nobody can tell."""
+    for attempt in range(limits.PUBLISHER_RETRY_BUDGET + 1):
+        if attempt:
+            time.sleep(random.uniform(*limits.PUBLISH_BACKOFF_SECONDS))
+        base = store.refresh(branch, migrate_layout=True)
+        _check_expectations(base, change)
+        published = _attempt(store, base, change, fence, operation_id)
+        if published:
+            store.adopt(published.snapshot)
+            return published
+    raise RowLevelCasContention(
+        f"the publish on branch '{branch}' lost its race {limits.PUBLISHER_RETRY_BUDGET + 1} times",
+        hint="retry",
+        branch=branch,
+    )
+
+
+def _check_expectations(base: Snapshot, change: GraphChange) -> None:
+    if change.base_head is not None and base.head is not None and base.head.commit_id != change.base_head:
+        raise ReadSetChanged(f"the head of branch '{base.branch}'", change.base_head, base.head.commit_id)
+    for key, expected in change.expected.items():
+        actual = base.version_of(key)
+        if actual != expected:
+            raise ExpectedVersionMismatch(key, expected, actual)
+    for pin in change.pins:
+        _check_pin(base, pin)
+    for key, version in change.tombstones:
+        if key not in base.pins:
+            raise NotFoundError(f"table '{key}' is not in the graph", table_key=key)
+        if version < base.pins[key].version:
+            raise InternalError(f"tombstone {version} of '{key}' is below its version {base.pins[key].version}")
+
+
+def _check_pin(base: Snapshot, pin: Pin) -> None:
+    known = base.pins.get(pin.table_key) or base.hidden.get(pin.table_key)
+    if known is None:
+        return
+    if known.location != pin.location:
+        raise ConflictError(f"table '{pin.table_key}' lies at {known.location}, not at {pin.location}")
+    current = base.version_of(pin.table_key)
+    if pin.version > current:
+        return
+    old = base.pins.get(pin.table_key)
+    handed_off = old is not None and pin.version == current and pin.row_count == old.row_count
+    if not handed_off:
+        raise InternalError(f"version {pin.version} of '{pin.table_key}' does not follow {current}")
+
+
+def _attempt(
+    store: GraphStore, base: Snapshot, change: GraphChange, fence: Fence, operation_id: str
+) -> Published | None:
+    """One compare-and-swap on the manifest; None when another publish came first."""
+    parent = lineage.head_id(store.tables, base)
+    version = base.version + 1
+    commit = Commit(
+        id=change.commit.id,
+        branch=base.branch,
+        version=version,
+        parent=parent,
+        merged_parent=change.commit.merged_parent,
+        actor=change.commit.actor,
+        created_at=change.commit.created_at,
+    )
+    fence.check(base.epoch)
+    head = Head(commit.id, parent, max(fence.epoch, base.epoch), version)
+    pins, hidden = _after(base, change)
+    with store_errors("stage the publish"):
+        written = _write_rows(store, base, change, commit, head, pins, hidden)
+    transaction = lance.Transaction(
+        base.version,
+        written.operation,
+        transaction_properties={
+            "omnigraph.commit_id": commit.id,
+            "omnigraph.actor": commit.actor or "",
+            "omnigraph.operation_id": operation_id,
+        },
+    )
+    failpoints.reach("publish.before_commit")
+    try:
+        handle = lance.LanceDataset.commit(base.handle, transaction, max_retries=0)
+        failpoints.reach("publish.lost_ack")
+    except CommitConflictError:
+        return _landed(store, base.branch, commit)
+    except STORE_EXCEPTIONS as error:
+        found = _look(store, base.branch, commit, error)
+        if found is None:
+            raise StorageError(f"the publish on branch '{base.branch}' failed before it took effect") from error
+        return found
+    if handle.version != version:
+        snapshot = store.refresh(base.branch)  # somebody without head rows wrote in between: fold
+        return Published(commit, snapshot)
+    _sync(store, base.branch, written, transaction, handle.version)
+    newest = max(fragment.fragment_id for fragment in handle.get_fragments())
+    snapshot = Snapshot(base.branch, version, head, pins, hidden, {newest: written.present}, handle)
+    return Published(commit, snapshot)
+
+
+def _landed(store: GraphStore, branch: str, commit: Commit) -> Published | None:
+    snapshot = store.refresh(branch)
+    found = lineage.find_commit(snapshot.handle, commit.id)
+    return Published(found, snapshot) if found else None
+
+
+def _look(store: GraphStore, branch: str, commit: Commit, error: Exception) -> Published | None:
+    """The acknowledgement was lost: the store knows whether the commit is there."""
+    try:
+        return _landed(store, branch, commit)
+    except StorageError:
+        raise OutcomeUnknown(
+            f"the commit {commit.id} may or may not have happened: the store stopped answering",
+            hint="open the graph again; it finishes or drops the write",
+            commit_id=commit.id,
+        ) from error
+
+
+def _after(base: Snapshot, change: GraphChange) -> tuple[dict[str, Pin], dict[str, Hidden]]:
+    pins, hidden = dict(base.pins), dict(base.hidden)
+    for pin in change.pins:
+        pins[pin.table_key] = pin
+        hidden.pop(pin.table_key, None)
+    for key, version in change.tombstones:
+        hidden[key] = Hidden(key, pins.pop(key).location, version)
+    return dict(sorted(pins.items())), dict(sorted(hidden.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    operation: Any
+    present: list[int]  # offsets of the rows of the present in the newest fragment
+
+
+def _write_rows(
+    store: GraphStore,
+    base: Snapshot,
+    change: GraphChange,
+    commit: Commit,
+    head: Head,
+    pins: dict[str, Pin],
+    hidden: dict[str, Hidden],
+) -> _Written:
+    present = [manifest.table_row(pin) for pin in pins.values()]
+    present += [manifest.hidden_row(entry) for entry in hidden.values()]
+    present.append(manifest.head_row(base.branch, head))
+    unchanged = {pin.table_key for pin in change.pins if base.pins.get(pin.table_key) == pin}
+    past = [manifest.table_version_row(pin) for pin in change.pins if pin.table_key not in unchanged]
+    past += [manifest.tombstone_row(key, version) for key, version in change.tombstones]
+    past.append(manifest.commit_row(commit))
+
+    removed, changed, merged = set(), [], _history_to_merge(base.handle)
+    for fragment_id, offsets in base.present_rows.items():
+        if fragment_id in merged:
+            continue
+        left = base.handle.get_fragment(fragment_id).delete_rows(offsets)
+        if left is None:
+            removed.add(fragment_id)
+        else:
+            changed.append(left)
+    new = []
+    if merged:
+        new += _write(base.handle, _history(base.handle, merged))
+        removed |= merged
+    new += _write(base.handle, manifest.to_arrow([*present, *past]))
+    operation = lance.LanceOperation.Update(
+        removed_fragment_ids=sorted(removed), updated_fragments=changed, new_fragments=new
+    )
+    return _Written(operation, list(range(len(present))))
+
+
+def _history_to_merge(handle: Handle) -> set[int]:
+    """Old fragments that this publish should rewrite as one: the youngest, while they are of similar size."""
+    fragments = sorted(handle.get_fragments(), key=lambda fragment: -fragment.fragment_id)
+    if len(fragments) <= limits.MANIFEST_FRAGMENTS:
+        return set()
+    chosen: set[int] = set()
+    gathered = 0
+    for fragment in fragments:
+        rows = fragment.metadata.physical_rows
+        if chosen and rows > limits.FOLD_RATIO * gathered:
+            break
+        chosen.add(fragment.fragment_id)
+        gathered += rows
+    return chosen
+
+
+def _history(handle: Handle, fragment_ids: set[int]) -> pa.Table:
+    """The rows of the past in some fragments; rows of the present are written anew by the publish."""
+    rows = handle.scanner(fragments=[handle.get_fragment(number) for number in sorted(fragment_ids)]).to_table()
+    keep = [kind not in manifest.PRESENT for kind in rows.column("object_type").to_pylist()]
+    return rows.filter(pa.array(keep, pa.bool_()))
+
+
+def _write(handle: Handle, rows: pa.Table) -> list[Any]:
+    return write_fragments(
+        rows, handle, schema=manifest.SCHEMA, mode="append", data_storage_version=DATA_STORAGE_VERSION
+    )
+
+
+def _sync(store: GraphStore, branch: str, written: _Written, transaction: Any, version: int) -> None:
+    if not store.location.is_local:
+        return
+    root = store.tables.uri(manifest.PATH, store.lance_branch(branch))
+    durable.sync_files(
+        [
+            *durable.files_of(root, written.operation),
+            *durable.files_of_version(root, transaction, version_file(version)),
+        ],
+        store.location.uri,
+    )

@@ -1,0 +1,126 @@
+"""Staged transactions as JSON and back, so that a recovery record can finish what its writer could not.
+
+Covers exactly the operations that OmniGraph stages: append, update, overwrite, create-index.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+from datetime import datetime
+from typing import Any
+
+import lance
+import pyarrow as pa
+from lance.bitmap import Bitmap
+from lance.fragment import FragmentMetadata
+
+from omnigraph.errors import InternalError, UnreadableSidecar
+from omnigraph.storage.stage import Staged
+
+_OPERATIONS = lance.LanceOperation
+
+
+def to_json(staged: Staged) -> dict[str, Any]:
+    return {
+        "uuid": staged.uuid,
+        "read_version": staged.read_version,
+        "rows_after": staged.rows_after,
+        "operation": _operation_to_json(staged.operation),
+    }
+
+
+def from_json(record: dict[str, Any]) -> Staged:
+    try:
+        return Staged(
+            operation=_operation_from_json(record["operation"]),
+            read_version=int(record["read_version"]),
+            rows_after=int(record["rows_after"]),
+            uuid=str(record["uuid"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise UnreadableSidecar(f"a recovery record holds a transaction that cannot be read: {error}") from error
+
+
+def transaction(staged: Staged) -> Any:
+    """The Lance transaction to commit."""
+    return lance.Transaction(staged.read_version, staged.operation, uuid=staged.uuid)
+
+
+def _operation_to_json(operation: Any) -> dict[str, Any]:
+    if isinstance(operation, _OPERATIONS.Append):
+        return {"kind": "append", "fragments": _fragments(operation.fragments)}
+    if isinstance(operation, _OPERATIONS.Update):
+        return {
+            "kind": "update",
+            "removed_fragment_ids": list(operation.removed_fragment_ids),
+            "updated_fragments": _fragments(operation.updated_fragments),
+            "new_fragments": _fragments(operation.new_fragments),
+        }
+    if isinstance(operation, _OPERATIONS.Overwrite):
+        schema = base64.b64encode(_arrow(operation.new_schema).serialize().to_pybytes()).decode()
+        return {"kind": "overwrite", "schema": schema, "fragments": _fragments(operation.fragments)}
+    if isinstance(operation, _OPERATIONS.CreateIndex):
+        return {"kind": "create_index", "new_indices": [_index_to_json(index) for index in operation.new_indices]}
+    raise InternalError(f"no recovery record can hold a {type(operation).__name__} operation")
+
+
+def _operation_from_json(record: dict[str, Any]) -> Any:
+    match record["kind"]:
+        case "append":
+            return _OPERATIONS.Append(_read_fragments(record["fragments"]))
+        case "update":
+            return _OPERATIONS.Update(
+                removed_fragment_ids=[int(value) for value in record["removed_fragment_ids"]],
+                updated_fragments=_read_fragments(record["updated_fragments"]),
+                new_fragments=_read_fragments(record["new_fragments"]),
+            )
+        case "overwrite":
+            schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(record["schema"])))
+            return _OPERATIONS.Overwrite(schema, _read_fragments(record["fragments"]))
+        case "create_index":
+            return _OPERATIONS.CreateIndex([_read_index(index) for index in record["new_indices"]], [])
+    raise ValueError(f"operation {record['kind']!r}")
+
+
+def _arrow(schema: Any) -> pa.Schema:
+    return schema if isinstance(schema, pa.Schema) else schema.to_pyarrow()
+
+
+def _fragments(fragments: Any) -> list[dict[str, Any]]:
+    return [fragment.to_json() for fragment in fragments]
+
+
+def _read_fragments(records: list[dict[str, Any]]) -> list[FragmentMetadata]:
+    return [FragmentMetadata.from_json(json.dumps(record)) for record in records]
+
+
+def _index_to_json(index: Any) -> dict[str, Any]:
+    details = index.index_details
+    return {
+        "uuid": index.uuid,
+        "name": index.name,
+        "fields": list(index.fields),
+        "dataset_version": index.dataset_version,
+        "fragment_ids": list(index.fragment_ids),
+        "index_version": index.index_version,
+        "created_at": index.created_at.isoformat() if index.created_at else None,
+        "files": [dataclasses.asdict(file) for file in index.files] if index.files is not None else None,
+        "index_details": [details[0], base64.b64encode(details[1]).decode()] if details else None,
+    }
+
+
+def _read_index(record: dict[str, Any]) -> Any:
+    details = record["index_details"]
+    return lance.Index(
+        uuid=record["uuid"],
+        name=record["name"],
+        fields=record["fields"],
+        dataset_version=record["dataset_version"],
+        fragment_ids=Bitmap(record["fragment_ids"]),
+        index_version=record["index_version"],
+        created_at=datetime.fromisoformat(record["created_at"]) if record["created_at"] else None,
+        files=[lance.IndexFile(**file) for file in record["files"]] if record["files"] is not None else None,
+        index_details=(details[0], base64.b64decode(details[1])) if details else None,
+    )

@@ -1,0 +1,163 @@
+"""Makes a new graph: all of it or nothing.
+
+The manifest is the commit point. Before it, a claim names everything that is being made, so that a failed or killed
+init can be cleared away completely and never touches a file it did not make. After it, the graph exists.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from omnigraph import failpoints, ids
+from omnigraph.errors import AlreadyInitialized, OmniGraphError, StorageError
+from omnigraph.storage import durable, lineage, manifest, mirror
+from omnigraph.storage.faults import STORE_EXCEPTIONS, store_errors
+from omnigraph.storage.manifest import Commit, Head, Pin
+from omnigraph.storage.section import CONTROL, RECOVERY_DIRECTORY
+from omnigraph.storage.store import GraphStore
+
+SCHEMA_SOURCE = "_schema.pg"
+SCHEMA_IR = "_schema.ir.json"
+SCHEMA_STATE = "__schema_state.json"
+SCHEMA_FILES = (SCHEMA_SOURCE, SCHEMA_IR, SCHEMA_STATE)
+
+_CLAIM = f"{RECOVERY_DIRECTORY}/init.claim"
+
+
+@dataclass(frozen=True, slots=True)
+class NewTable:
+    table_key: str
+    location: str
+    schema: pa.Schema
+
+
+@dataclass(frozen=True, slots=True)
+class NewGraph:
+    """What a graph starts with: its three schema files and its empty tables."""
+
+    source: str
+    ir: str
+    state: str
+    tables: Sequence[NewTable]
+    actor: str | None
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        return dict(zip(SCHEMA_FILES, (self.source.encode(), self.ir.encode(), self.state.encode()), strict=True))
+
+
+def create_graph(store: GraphStore, graph: NewGraph, *, force: bool = False) -> None:
+    """Create a graph; raise AlreadyInitialized when one is there.
+
+    Args:
+        force: replace schema files that belong to no graph (there is no manifest).
+    """
+    _prepare_root(store)
+    with store.sections.hold(CONTROL):
+        _clear_dead_claim(store)
+        _refuse_existing(store, force)
+        claim = json.dumps({"tables": [table.location for table in graph.tables]}).encode()
+        store.objects.write(_CLAIM, claim)
+        try:
+            _write_schema_files(store, graph, force)
+            _create_tables(store, graph)
+            _create_manifest(store, graph)
+        except (OmniGraphError, OSError) as error:
+            if _manifest_exists(store):
+                raise StorageError(f"the graph is initialised, but its last step failed: {error}") from error
+            _clear_claim(store, json.loads(claim))
+            raise
+        store.objects.delete(_CLAIM)
+
+
+def _prepare_root(store: GraphStore) -> None:
+    if store.location.is_local:
+        with store_errors(f"create {store.location.uri}"):
+            Path(store.location.uri).mkdir(parents=True, exist_ok=True)
+
+
+def _clear_dead_claim(store: GraphStore) -> None:
+    """The section is ours, so whoever left a claim is gone."""
+    content = store.objects.read(_CLAIM)
+    if content is None:
+        return
+    if not _manifest_exists(store):
+        _clear_claim(store, json.loads(content))
+    store.objects.delete(_CLAIM)
+
+
+def _clear_claim(store: GraphStore, claim: dict[str, list[str]]) -> None:
+    for location in claim["tables"]:
+        store.objects.delete_below(location)
+        durable.forget(store.tables.uri(location))
+    for name in SCHEMA_FILES:
+        store.objects.delete(name)
+    store.objects.delete(_CLAIM)
+
+
+def _manifest_exists(store: GraphStore) -> bool:
+    return store.tables.newest_or_none(manifest.PATH) is not None
+
+
+def _refuse_existing(store: GraphStore, force: bool) -> None:
+    found = [name for name in SCHEMA_FILES if store.objects.read(name) is not None]
+    if _manifest_exists(store) or (found and not force):
+        raise AlreadyInitialized(f"there is a graph at {store.location.uri} already", uri=store.location.uri)
+
+
+def _write_schema_files(store: GraphStore, graph: NewGraph, force: bool) -> None:
+    for name, content in graph.files.items():
+        if force:
+            store.objects.write(name, content)
+        elif store.objects.create(name, content) is None:
+            raise AlreadyInitialized(f"another init of {store.location.uri} came first", uri=store.location.uri)
+        if name == SCHEMA_SOURCE:
+            failpoints.reach("init.after_schema_pg_written")
+    failpoints.reach("init.after_schema_contract_written")
+
+
+def _create_tables(store: GraphStore, graph: NewGraph) -> None:
+    for table in graph.tables:
+        if store.objects.any_below(table.location):
+            raise StorageError(
+                f"{store.tables.uri(table.location)} exists and belongs to no graph", hint="choose an empty directory"
+            )
+        store.tables.create(table.location, table.schema)
+        if store.location.is_local:
+            durable.sync_tree(store.tables.uri(table.location), store.location.uri)
+    failpoints.reach("init.after_tables_created")
+
+
+def _create_manifest(store: GraphStore, graph: NewGraph) -> None:
+    genesis = Commit(ids.new_ulid(), ids.MAIN, 1, None, None, graph.actor, ids.now())
+    pins = [
+        Pin(
+            table.table_key,
+            table.location,
+            1,
+            None,
+            0,
+            manifest.pin_metadata(store.tables.uri(table.location), 1, None),
+        )
+        for table in graph.tables
+    ]
+    rows = [manifest.table_row(pin) for pin in pins]
+    rows.append(manifest.head_row(ids.MAIN, Head(genesis.id, None, 0, 1)))
+    rows += [manifest.table_version_row(pin) for pin in pins]
+    rows.append(manifest.commit_row(genesis))
+    with store_errors("create the manifest"):
+        store.tables.write_new(manifest.PATH, manifest.to_arrow(rows))
+    if store.location.is_local:
+        durable.sync_tree(store.tables.uri(manifest.PATH), store.location.uri)
+    failpoints.reach("init.post_manifest_create")
+    try:
+        store.tables.newest(manifest.PATH).update_config({"table_version_management": "true"})
+        store.tables.write_new(lineage.COMMITS_PATH, mirror.commit_rows([genesis]))
+        store.tables.write_new(lineage.ACTORS_PATH, mirror.actor_rows([genesis]))
+    except STORE_EXCEPTIONS as error:
+        raise StorageError(f"the graph is initialised, but its commit mirrors are not: {error}") from error

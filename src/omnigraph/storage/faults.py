@@ -1,0 +1,58 @@
+"""Turns what the store's libraries raise into OmniGraph's errors.
+
+Lance and obstore report through `OSError`, `ValueError`, `RuntimeError` and classes of their own, with Rust source
+places in the text. Nobody outside `storage/` sees those.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from lance.commit import CommitConflictError
+from obstore.exceptions import BaseError
+
+from omnigraph.errors import OmniGraphError, StoreUnavailable
+
+#: What a store call may raise for reasons that are not a bug of ours.
+STORE_EXCEPTIONS: tuple[type[Exception], ...] = (OSError, RuntimeError, BaseError)
+
+#: What reading something that may not be there, or not be readable, may raise.
+READ_EXCEPTIONS: tuple[type[Exception], ...] = (ValueError, TypeError, AttributeError, *STORE_EXCEPTIONS)
+
+__all__ = ["READ_EXCEPTIONS", "STORE_EXCEPTIONS", "CommitConflictError", "reason", "store_errors"]
+
+_SOURCE_PLACE = re.compile(r",?\s*(?:location: )?\S*\.rs:\d+(?::\d+)?")
+_WORDS = (
+    (re.compile("no space left|storagefull|disk quota", re.I), "the disk is full"),
+    (re.compile("read-only file system|readonlyfilesystem", re.I), "the file system is read-only"),
+    (re.compile("permission denied|access ?denied|forbidden|403", re.I), "permission was denied"),
+    (re.compile("nosuchbucket|bucket does not exist", re.I), "the bucket does not exist"),
+    (
+        re.compile("connection refused|tcp connect error|error sending request|connect error|dns error", re.I),
+        "the endpoint does not answer",
+    ),
+    (re.compile("timed? ?out", re.I), "the store timed out"),
+)
+
+
+def reason(error: BaseException) -> str:
+    """One short phrase for what went wrong, without source places or internals."""
+    text = str(error)
+    for pattern, words in _WORDS:
+        if pattern.search(text):
+            return words
+    first = _SOURCE_PLACE.sub("", text.split("\n", 1)[0]).strip().rstrip(".,: ")
+    return first[:200] or type(error).__name__
+
+
+@contextmanager
+def store_errors(action: str) -> Iterator[None]:
+    """Run store calls; whatever they raise becomes ``could not <action>: <reason>``."""
+    try:
+        yield
+    except OmniGraphError:
+        raise
+    except STORE_EXCEPTIONS as error:
+        raise StoreUnavailable(f"could not {action}: {reason(error)}") from error

@@ -1,0 +1,51 @@
+"""Indexes of one table: what is covered, and staging what is not.
+
+An index consists of segments, each over some fragments. Extending one adds a segment for the fragments that are not
+covered, so the cost follows the new rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import lance
+
+from omnigraph.storage.faults import store_errors
+from omnigraph.storage.stage import Staged
+from omnigraph.storage.tables import Handle
+
+_TYPES = {"BTREE": "BTREE", "INVERTED": "INVERTED", "VECTOR": "IVF_FLAT"}
+_DETAILS = {"BTREE": "btree", "INVERTED": "inverted", "VECTOR": "vector"}
+
+
+def missing_parts(handle: Handle, column: str, kind: str) -> tuple[list[int], str | None]:
+    """Fragments that the index of a column does not cover, or why it cannot be built yet."""
+    with store_errors("read the indexes of a table"):
+        fragments = {fragment.fragment_id for fragment in handle.get_fragments()}
+        covered: set[int] = set()
+        for index in handle.describe_indices():
+            if list(index.field_names) == [column] and _DETAILS[kind] in str(index.index_type).lower():
+                covered |= {number for segment in index.segments for number in segment.fragment_ids}
+        missing = sorted(fragments - covered)
+        if missing and kind == "VECTOR" and not _has_vector(handle, column):
+            return [], "no row has a vector yet"
+        return missing, None
+
+
+def _has_vector(handle: Handle, column: str) -> bool:
+    scanner = handle.scanner(columns=[column], batch_size=1024)
+    return any(batch.column(column).null_count < batch.num_rows for batch in scanner.to_batches())
+
+
+def stage_index(handle: Handle, rows: int, work: Sequence[tuple[str, str, list[int]]]) -> Staged:
+    """Build index segments (column, kind, fragments) as one transaction."""
+    with store_errors("build an index"):
+        segments = []
+        for column, kind, fragments in work:
+            options = {"num_partitions": 1, "metric": "l2"} if kind == "VECTOR" else {}
+            segments.append(
+                handle.create_index_uncommitted(
+                    column, _TYPES[kind], name=f"{column}_idx", fragment_ids=fragments, **options
+                )
+            )
+        return Staged(lance.LanceOperation.CreateIndex(segments, []), handle.version, rows)

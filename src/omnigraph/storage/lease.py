@@ -1,0 +1,156 @@
+"""A lease on an object store: one owner, an expiry, and an epoch that only grows.
+
+The object is never removed; releasing it writes an empty owner. Taking it is a conditional put, so two takers cannot
+both win. A crashed owner on this machine is recognised at once; one elsewhere when the same record has been watched
+unchanged for its whole life, which needs no agreement between clocks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from omnigraph import ids, limits
+from omnigraph.errors import CorruptGraph, LockTimeout
+from omnigraph.storage.objects import Objects
+
+
+@dataclass(slots=True)
+class _Watched:
+    tag: str
+    since: float
+
+
+class Lease:
+    """One named lease, reused by the process for every section it takes."""
+
+    def __init__(self, objects: Objects, path: str) -> None:
+        self._objects = objects
+        self._path = path
+        self._owner = f"{ids.new_ulid()}"
+        self._tag: str | None = None
+        self._epoch = 0
+        self._expires = 0.0
+        self._held = False
+
+    @property
+    def epoch(self) -> int:
+        return self._epoch
+
+    def acquire(self, deadline: float) -> None:
+        """Wait for the lease until the deadline (monotonic seconds)."""
+        if self._tag is not None and self._put(self._epoch + 1, self._tag):
+            return
+        watched: _Watched | None = None
+        pause = 0.01
+        while True:
+            watched = self._try(watched)
+            if watched is None:
+                return
+            if time.monotonic() > deadline:
+                raise LockTimeout(
+                    f"another writer holds {self._path}",
+                    hint="retry, or raise OMNIGRAPH_LOCK_TIMEOUT",
+                    path=self._path,
+                )
+            time.sleep(random.uniform(pause / 2, pause))
+            pause = min(pause * 2, 0.25)
+
+    def check(self, seen: int = 0) -> None:
+        """Called before every step that moves something; renews when half of the life is over.
+
+        A branch head with a higher epoch means either that somebody took the lease meanwhile, or that the lease object
+        is younger than the graph (a copied graph). The conditional put tells the two apart.
+        """
+        left = self._expires - time.monotonic()
+        if left > limits.lease_seconds() / 2 and seen <= self._epoch:
+            return
+        if left <= 0 or self._tag is None or not self._put(max(self._epoch, seen + 1), self._tag):
+            self._held = False
+            raise LockTimeout("this process was paused for so long that its lease ended", hint="retry", path=self._path)
+
+    def release(self) -> None:
+        """Give it back. A lease that was lost meanwhile stays with its new owner."""
+        if not self._held or self._tag is None:
+            return
+        self._held = False
+        self._tag = self._objects.replace(self._path, _record(None, self._epoch), self._tag)
+
+    def _try(self, watched: _Watched | None) -> _Watched | None:
+        """One attempt. None means success; otherwise the record that is in the way."""
+        found = self._objects.read_versioned(self._path)
+        if found is None:
+            return None if self._put(1, None) else _Watched("", time.monotonic())
+        record, tag = _parse(found[0], self._path), found[1]
+        if watched is None or watched.tag != tag:
+            watched = _Watched(tag, time.monotonic())
+        expired = time.monotonic() - watched.since > float(record.get("seconds", limits.lease_seconds()))
+        free = record.get("owner") is None or expired or _died_here(record)
+        return None if free and self._put(int(record["epoch"]) + 1, tag) else watched
+
+    def _put(self, epoch: int, tag: str | None) -> bool:
+        started = time.monotonic()
+        content = _record(self._owner, epoch)
+        new = (
+            self._objects.create(self._path, content)
+            if tag is None
+            else self._objects.replace(self._path, content, tag)
+        )
+        self._tag = new
+        if new is None:
+            return False
+        self._epoch, self._expires, self._held = epoch, started + limits.lease_seconds(), True
+        return True
+
+
+def _record(owner: str | None, epoch: int) -> bytes:
+    return json.dumps(
+        {
+            "owner": owner,
+            "epoch": epoch,
+            "seconds": limits.lease_seconds(),
+            "pid": os.getpid(),
+            "host": _machine(),
+            "started": _started(os.getpid()),
+        }
+    ).encode()
+
+
+def _parse(content: bytes, path: str) -> dict[str, Any]:
+    try:
+        record = json.loads(content)
+        int(record["epoch"])
+        return dict(record)
+    except (ValueError, KeyError, TypeError):
+        raise CorruptGraph(f"the lease {path} is unreadable", hint="remove it when no writer is running") from None
+
+
+def _died_here(record: dict[str, Any]) -> bool:
+    """Whether the owner was a process of this machine that is gone."""
+    pid = record.get("pid")
+    return record.get("host") == _machine() and isinstance(pid, int) and _started(pid) != record.get("started")
+
+
+@cache
+def _machine() -> str:
+    """Names this boot of this machine and its process namespace: the space in which a pid means something."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot}/{os.stat('/proc/self/ns/pid').st_ino}"
+    except OSError:
+        return f"unknown/{ids.new_ulid()}"
+
+
+def _started(pid: int) -> str | None:
+    """Start time of a process in kernel ticks, so that a reused pid is another process; None when it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return None if fields[0] in ("Z", "X") else fields[19]
+    except OSError:
+        return None

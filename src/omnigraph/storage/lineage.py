@@ -1,0 +1,111 @@
+"""The commits of a graph: who came after whom.
+
+Commit rows live in the manifest, written by the same publish that makes the commit visible. Graphs made by other
+software keep theirs in `_graph_commits.lance`; it is read only where the manifest's own chain ends early.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC
+
+from omnigraph import ids
+from omnigraph.storage import manifest
+from omnigraph.storage.filters import equals
+from omnigraph.storage.manifest import Commit
+from omnigraph.storage.snapshot import Snapshot
+from omnigraph.storage.tables import Handle, Tables
+
+COMMITS_PATH = "_graph_commits.lance"
+ACTORS_PATH = "_graph_commit_actors.lance"
+
+
+def commits_of(tables: Tables, snapshot: Snapshot) -> dict[str, Commit]:
+    """Every commit known on the snapshot's branch, by id."""
+    found = {commit.id: commit for commit in _manifest_commits(snapshot.handle)}
+    ends_early = any(commit.parent is not None and commit.parent not in found for commit in found.values())
+    if not found or ends_early or (snapshot.head and snapshot.head.version != snapshot.version):
+        for commit in mirrored_commits(tables, snapshot.branch):
+            if commit.version <= snapshot.version or commit.branch != snapshot.branch:
+                found.setdefault(commit.id, commit)
+    return found
+
+
+def head_id(tables: Tables, snapshot: Snapshot) -> str:
+    """Id of the newest commit of a snapshot; free when the last publish was ours."""
+    if snapshot.head and snapshot.head.version == snapshot.version:
+        return snapshot.head.commit_id
+    return head_commit(tables, snapshot).id
+
+
+def head_commit(tables: Tables, snapshot: Snapshot) -> Commit:
+    """The newest commit of a snapshot, synthetic if nothing recorded one."""
+    if snapshot.head and snapshot.head.version == snapshot.version:
+        commit = find_commit(snapshot.handle, snapshot.head.commit_id)
+        if commit:
+            return commit
+    known = commits_of(tables, snapshot)
+    if known:
+        return max(known.values(), key=lineage_order)
+    return Commit(
+        id=ids.synthetic_commit_id(snapshot.branch, snapshot.version),
+        branch=snapshot.branch,
+        version=snapshot.version,
+        parent=None,
+        merged_parent=None,
+        actor=None,
+        created_at=ids.from_micros(0),
+    )
+
+
+def lineage_order(commit: Commit) -> tuple[int, int, str]:
+    return commit.version, ids.micros(commit.created_at), commit.id
+
+
+def first_parents(head: str, known: dict[str, Commit]) -> Iterator[Commit]:
+    """The chain a reader of the branch experienced, newest first. Ends quietly where history was removed."""
+    current = known.get(head)
+    while current is not None:
+        yield current
+        current = known.get(current.parent) if current.parent else None
+
+
+def find_commit(handle: Handle, commit_id: str) -> Commit | None:
+    """One commit by id from the commit rows of an open manifest."""
+    rows = handle.scanner(columns=manifest.COLUMNS, filter=equals("object_id", commit_id)).to_table().to_pylist()
+    return next((manifest.commit_of(row) for row in rows if row["object_type"] == manifest.GRAPH_COMMIT), None)
+
+
+def mirrored_commits(tables: Tables, branch: str) -> list[Commit]:
+    """Commits as `_graph_commits.lance` and `_graph_commit_actors.lance` tell them; absent datasets are empty."""
+    handle = tables.newest_or_none(COMMITS_PATH, None if branch == ids.MAIN else branch)
+    handle = handle if handle is not None else tables.newest_or_none(COMMITS_PATH)
+    if handle is None:
+        return []
+    actors_handle = tables.newest_or_none(ACTORS_PATH)
+    actors = (
+        {row["graph_commit_id"]: row["actor_id"] for row in actors_handle.to_table().to_pylist()}
+        if actors_handle is not None
+        else {}
+    )
+    return [
+        Commit(
+            id=row["graph_commit_id"],
+            branch=row["manifest_branch"] or ids.MAIN,
+            version=row["manifest_version"],
+            parent=row["parent_commit_id"],
+            merged_parent=row["merged_parent_commit_id"],
+            actor=actors.get(row["graph_commit_id"]),
+            created_at=row["created_at"].replace(tzinfo=UTC),
+        )
+        for row in handle.to_table().to_pylist()
+    ]
+
+
+def _manifest_commits(handle: Handle) -> list[Commit]:
+    rows = (
+        handle.scanner(columns=manifest.COLUMNS, filter=equals("object_type", manifest.GRAPH_COMMIT))
+        .to_table()
+        .to_pylist()
+    )
+    return [manifest.commit_of(row) for row in rows]

@@ -1,0 +1,237 @@
+"""Keeps `_graph_commits.lance` and `_graph_commit_actors.lance` in step for readers that know only those.
+
+The manifest is the truth; the mirrors are copies that follow a moment later, off the writer's path, and anyone who
+finds a gap fills it. They are never read where the manifest has commit rows, and a failure here fails no write.
+"""
+
+from __future__ import annotations
+
+import atexit
+import queue
+import threading
+import time
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+import lance
+import pyarrow as pa
+import pyarrow.compute as pc
+from lance.fragment import write_fragments
+
+from omnigraph import failpoints, ids, limits
+from omnigraph.errors import OmniGraphError
+from omnigraph.storage import lineage
+from omnigraph.storage.faults import READ_EXCEPTIONS, CommitConflictError
+from omnigraph.storage.lineage import ACTORS_PATH, COMMITS_PATH
+from omnigraph.storage.manifest import Commit
+from omnigraph.storage.snapshot import Snapshot
+from omnigraph.storage.tables import DATA_STORAGE_VERSION, Handle, Tables
+
+COMMITS_SCHEMA = pa.schema(
+    [
+        pa.field("graph_commit_id", pa.string(), nullable=False),
+        pa.field("manifest_branch", pa.string()),
+        pa.field("manifest_version", pa.uint64(), nullable=False),
+        pa.field("parent_commit_id", pa.string()),
+        pa.field("merged_parent_commit_id", pa.string()),
+        pa.field("created_at", pa.timestamp("us"), nullable=False),
+    ]
+)
+ACTORS_SCHEMA = pa.schema(
+    [
+        pa.field("graph_commit_id", pa.string(), nullable=False),
+        pa.field("actor_id", pa.string(), nullable=False),
+        pa.field("created_at", pa.timestamp("us"), nullable=False),
+    ]
+)
+
+_RACES = 8
+
+#: A copy that fails is left to the next commit.
+_COPY_FAILURES: tuple[type[Exception], ...] = (OmniGraphError, *READ_EXCEPTIONS)
+
+#: Commits that follow each other this closely are copied together.
+_GATHER_SECONDS = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class _News:
+    snapshot: Snapshot
+    commit: Commit
+
+
+@dataclass(frozen=True, slots=True)
+class _Copied:
+    """How far the mirrors follow a branch, and at which of their versions that was true."""
+
+    last: str
+    commits_version: int
+    actors_version: int
+
+
+class Mirror:
+    """Follows the commits of one graph in a thread of its own, which starts with the first commit."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._news: queue.SimpleQueue[_News | threading.Event | None] = queue.SimpleQueue()
+        self._copied: dict[str, _Copied] = {}
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+
+    def note(self, snapshot: Snapshot, commit: Commit) -> None:
+        """A branch has a new head; the copy follows soon."""
+        with self._lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._follow, name="omnigraph-mirror", daemon=True)
+                self._thread.start()
+                atexit.register(self.stop)  # a thread inside the storage library must not outlive the interpreter
+        self._news.put(_News(snapshot, commit))
+
+    def flush(self, timeout: float = 10.0) -> bool:
+        """Wait until everything noted so far is copied."""
+        if self._thread is None:
+            return True
+        done = threading.Event()
+        self._news.put(done)
+        return done.wait(timeout)
+
+    def stop(self, timeout: float = 10.0) -> None:
+        """Copy what is left and end the thread."""
+        with self._lock:
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            self._news.put(None)
+            thread.join(timeout)
+            atexit.unregister(self.stop)
+
+    def _follow(self) -> None:
+        while True:
+            items = [self._news.get()]
+            if isinstance(items[0], _News):
+                time.sleep(_GATHER_SECONDS)
+            while not self._news.empty():
+                items.append(self._news.get())
+            branches: dict[str, list[_News]] = defaultdict(list)
+            for item in items:
+                if isinstance(item, _News):
+                    branches[item.snapshot.branch].append(item)
+            for branch, news in branches.items():
+                self._copy(branch, news)
+            for item in items:
+                if isinstance(item, threading.Event):
+                    item.set()
+            if None in items:
+                return
+
+    def _copy(self, branch: str, news: list[_News]) -> None:
+        try:
+            if not self._extend(branch, [item.commit for item in news]):
+                self._copied.pop(branch, None)
+                if catch_up(self._tables, news[-1].snapshot):
+                    self._remember(branch, news[-1].commit.id)
+        except _COPY_FAILURES:
+            self._copied.pop(branch, None)  # the next commit compares everything
+
+    def _extend(self, branch: str, commits: list[Commit]) -> bool:
+        """Append just the new commits, if nobody else touched the mirrors since this thread left them."""
+        known = self._copied.get(branch)
+        chain = [known.last if known else None, *(commit.id for commit in commits)]
+        if known is None or any(commit.parent != parent for commit, parent in zip(commits, chain, strict=False)):
+            return False
+        mirrored = self._tables.newest(COMMITS_PATH, None if branch == ids.MAIN else branch)
+        actors = self._tables.newest(ACTORS_PATH)
+        if (mirrored.version, actors.version) != (known.commits_version, known.actors_version):
+            return False
+        _append(mirrored, commit_rows(commits))
+        named = actor_rows(commits)
+        if named.num_rows:
+            _append(actors, named)
+        self._remember(branch, commits[-1].id)
+        return True
+
+    def _remember(self, branch: str, last: str) -> None:
+        mirrored = self._tables.newest(COMMITS_PATH, None if branch == ids.MAIN else branch)
+        self._copied[branch] = _Copied(last, mirrored.version, self._tables.newest(ACTORS_PATH).version)
+
+
+def catch_up(tables: Tables, snapshot: Snapshot) -> bool:
+    """Copy what the mirrors lack of one branch. False when the store did not let us; the next commit tries again."""
+    try:
+        wanted = list(lineage.commits_of(tables, snapshot).values())
+        failpoints.reach("graph_publish.before_commit_append")
+        _append_missing(tables, COMMITS_PATH, _mirror_branch(tables, snapshot.branch), commit_rows(wanted))
+        failpoints.reach("graph_publish.between_commit_and_actor")
+        _append_missing(tables, ACTORS_PATH, None, actor_rows(wanted))
+        return True
+    except _COPY_FAILURES:
+        return False
+
+
+def commit_rows(commits: list[Commit]) -> pa.Table:
+    rows = [
+        {
+            "graph_commit_id": commit.id,
+            "manifest_branch": None if commit.branch == ids.MAIN else commit.branch,
+            "manifest_version": commit.version,
+            "parent_commit_id": commit.parent,
+            "merged_parent_commit_id": commit.merged_parent,
+            "created_at": commit.created_at.replace(tzinfo=None),
+        }
+        for commit in sorted(commits, key=lineage.lineage_order)
+    ]
+    return pa.Table.from_pylist(rows, schema=COMMITS_SCHEMA)
+
+
+def actor_rows(commits: list[Commit]) -> pa.Table:
+    rows = [
+        {"graph_commit_id": commit.id, "actor_id": commit.actor, "created_at": commit.created_at.replace(tzinfo=None)}
+        for commit in sorted(commits, key=lineage.lineage_order)
+        if commit.actor
+    ]
+    return pa.Table.from_pylist(rows, schema=ACTORS_SCHEMA)
+
+
+def _mirror_branch(tables: Tables, branch: str) -> str | None:
+    """The mirror's branch for a graph branch, made on first use at the genesis row, where it can miss nothing."""
+    if branch == ids.MAIN:
+        return None
+    if branch not in tables.branches(COMMITS_PATH):
+        tables.fork(COMMITS_PATH, branch, None, 1)
+    return branch
+
+
+def _append_missing(tables: Tables, path: str, branch: str | None, rows: pa.Table) -> None:
+    """Append the rows whose commit the mirror lacks. Two processes may try at once: one append wins, the other looks
+    again, so no commit is copied twice."""
+    for _ in range(_RACES):
+        handle = tables.newest_or_none(path, branch)
+        if handle is None:
+            tables.write_new(path, rows)
+            return
+        known = pa.array(handle.to_table(columns=["graph_commit_id"]).column(0).combine_chunks())
+        missing = rows.filter(pc.invert(pc.is_in(rows.column("graph_commit_id"), value_set=known)))
+        if missing.num_rows == 0:
+            return
+        try:
+            _append(handle, missing)
+        except CommitConflictError:
+            continue
+        return
+
+
+def _append(handle: Handle, rows: pa.Table) -> None:
+    handle = append_strictly(handle, rows)
+    if len(handle.get_fragments()) > limits.MIRROR_FRAGMENTS:
+        handle.optimize.compact_files()
+
+
+def append_strictly(handle: Handle, rows: pa.Table) -> Handle:
+    """Append rows unless the table moved since it was read; a plain append would be rebased silently."""
+    fragments: list[Any] = [fragment.metadata for fragment in handle.get_fragments()]
+    fragments += write_fragments(
+        rows, handle, schema=handle.schema, mode="append", data_storage_version=DATA_STORAGE_VERSION
+    )
+    operation = lance.LanceOperation.Merge(fragments, handle.lance_schema)
+    return lance.LanceDataset.commit(handle, operation, read_version=handle.version, max_retries=0)

@@ -1,0 +1,134 @@
+"""Small control objects of a graph: schema files, recovery records, leases.
+
+The same few operations on a local directory and on S3, through obstore. A reader sees all of an object or nothing;
+on a local disk a finished write is on the disk.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from typing import Any
+
+import obstore
+from obstore.exceptions import AlreadyExistsError, PreconditionError
+from obstore.store import LocalStore, S3Store
+
+from omnigraph.errors import StoreUnavailable
+from omnigraph.storage.durable import sync_directories, sync_files
+from omnigraph.storage.faults import store_errors
+from omnigraph.storage.location import Location
+
+
+class Objects:
+    """Control objects below one graph root, addressed by relative path."""
+
+    def __init__(self, location: Location) -> None:
+        self._location = location
+        self._store: Any = None
+
+    def read(self, path: str) -> bytes | None:
+        """The content, or None when there is no such object. Any other failure is raised."""
+        found = self.read_versioned(path)
+        return found[0] if found else None
+
+    def read_versioned(self, path: str) -> tuple[bytes, str] | None:
+        """Content and version tag, for a later `replace`."""
+        if self._location.is_local and not os.path.isdir(self._location.uri):
+            return None
+        with store_errors(f"read {self._location.child(path)}"):
+            try:
+                answer = obstore.get(self._connect(), path)
+                return bytes(answer.bytes()), answer.meta["e_tag"] or ""
+            except FileNotFoundError:
+                return None
+
+    def write(self, path: str, content: bytes) -> None:
+        with store_errors(f"write {self._location.child(path)}"):
+            obstore.put(self._connect(), path, content)
+            self._settle(path)
+
+    def create(self, path: str, content: bytes) -> str | None:
+        """Write unless the object exists. Returns its version tag, or None when it existed."""
+        with store_errors(f"create {self._location.child(path)}"):
+            try:
+                answer = obstore.put(self._connect(), path, content, mode="create")
+            except AlreadyExistsError:
+                return None
+            self._settle(path)
+            return answer["e_tag"] or ""
+
+    def replace(self, path: str, content: bytes, tag: str) -> str | None:
+        """Write if the object still has this version tag (object stores only). Returns the new tag, or None."""
+        with store_errors(f"replace {self._location.child(path)}"):
+            try:
+                return obstore.put(self._connect(), path, content, mode={"e_tag": tag})["e_tag"] or ""
+            except (PreconditionError, AlreadyExistsError, FileNotFoundError):
+                return None
+
+    def delete(self, path: str) -> None:
+        """Remove an object; an absent one is success."""
+        with store_errors(f"delete {self._location.child(path)}"):
+            try:
+                obstore.delete(self._connect(), path)
+            except FileNotFoundError:
+                return
+            if self._location.is_local:
+                sync_directories([os.path.dirname(self._location.child(path))], self._location.uri)
+
+    def names(self, directory: str) -> list[str]:
+        """Names of the objects directly in a directory, sorted. A missing directory is empty."""
+        if self._location.is_local:
+            return _local_names(self._location.child(directory))
+        with store_errors(f"list {self._location.child(directory)}"):
+            listing = obstore.list_with_delimiter(self._connect(), directory)
+            return sorted(entry["path"].rpartition("/")[2] for entry in listing["objects"])
+
+    def any_below(self, directory: str) -> bool:
+        """Whether at least one object lies below a directory, at any depth."""
+        if self._location.is_local:
+            return any(files for _, _, files in os.walk(self._location.child(directory)))
+        with store_errors(f"list {self._location.child(directory)}"):
+            return any(len(page) for page in obstore.list(self._connect(), f"{directory}/", chunk_size=1))
+
+    def delete_below(self, directory: str) -> None:
+        """Remove every object below a directory. Only for what nothing can reach."""
+        with store_errors(f"delete {self._location.child(directory)}"):
+            for page in obstore.list(self._connect(), f"{directory}/"):
+                obstore.delete(self._connect(), [entry["path"] for entry in page])
+
+    def _settle(self, path: str) -> None:
+        if self._location.is_local:
+            sync_files([self._location.child(path)], self._location.uri)
+
+    def _connect(self) -> Any:
+        if self._store is None:
+            self._store = _open_store(self._location)
+        return self._store
+
+
+def _local_names(directory: str) -> list[str]:
+    try:
+        with os.scandir(directory) as entries:
+            return sorted(entry.name for entry in entries if entry.is_file())
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise StoreUnavailable(f"could not list {directory}: {error.strerror}") from error
+
+
+def _open_store(location: Location) -> Any:
+    if location.is_local:
+        return LocalStore(location.uri)
+    bucket, prefix = location.bucket_and_prefix
+    options = dict(location.options)
+    client = {"connect_timeout": "5s", "timeout": "30s"}
+    if options.pop("allow_http", None):
+        client["allow_http"] = "true"
+    return S3Store(
+        bucket,
+        prefix=prefix or None,
+        config=options,  # type: ignore[arg-type]
+        client_options=client,  # type: ignore[arg-type]
+        retry_config={"max_retries": 3, "retry_timeout": timedelta(seconds=15)},
+    )

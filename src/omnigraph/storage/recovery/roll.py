@@ -1,0 +1,185 @@
+"""Rolls an interrupted write forward or back when its record cannot be redone.
+
+Forward publishes the newest versions of its tables; back restores the pinned content and publishes that, so that graph
+and tables agree again either way. Runs inside the commit section only: a restore buries whatever it finds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import lance
+
+from omnigraph import failpoints, ids
+from omnigraph.errors import CorruptGraph, RecoveryRequired
+from omnigraph.storage import durable, lineage, manifest
+from omnigraph.storage.commit import sidecar
+from omnigraph.storage.commit.publish import GraphChange, publish
+from omnigraph.storage.commit.sidecar import CommitDraft, Sidecar, TableIntent
+from omnigraph.storage.faults import READ_EXCEPTIONS, store_errors
+from omnigraph.storage.manifest import Pin
+from omnigraph.storage.recovery import audit
+from omnigraph.storage.recovery.audit import TableOutcome
+from omnigraph.storage.recovery.classify import Decision, TableState, classify, decide
+from omnigraph.storage.section import Fence
+from omnigraph.storage.snapshot import Snapshot
+from omnigraph.storage.store import GraphStore
+from omnigraph.storage.tables import Handle, version_file
+
+_MAINTENANCE = (lance.LanceOperation.Rewrite, lance.LanceOperation.CreateIndex)
+
+
+def roll(store: GraphStore, record: Sidecar, fence: Fence) -> None:
+    """Resolve one record of other software, or one that its writer gave up. The caller holds the section."""
+    snapshot = store.refresh(record.branch, migrate_layout=True)
+    pins = {table.table_key: snapshot.version_of(table.table_key) for table in record.tables}
+    heads = {table.table_key: _head(store, snapshot, table) for table in record.tables}
+    states = {
+        table.table_key: classify(
+            record.kind,
+            table,
+            _version(heads[table.table_key], pins[table.table_key]),
+            pins[table.table_key],
+            maintenance_only=_maintenance_only(heads[table.table_key], pins[table.table_key]),
+        )
+        for table in record.tables
+    }
+    decision = decide(record, states, pins)
+    if decision is Decision.ABORT:
+        broken = next(key for key, state in states.items() if state is TableState.INVARIANT_VIOLATION)
+        raise CorruptGraph(
+            f"table '{broken}' is older than the graph says; the record {record.operation_id} is kept",
+            hint="restore the table from a copy",
+            operation_id=record.operation_id,
+        )
+    if decision is Decision.STALE:
+        outcomes = [TableOutcome(t.table_key, t.expected_version, pins[t.table_key]) for t in record.tables]
+        audit.record(store.tables, record, "RolledForward", lineage.head_id(store.tables, snapshot), outcomes)
+    elif decision is Decision.ROLL_FORWARD:
+        _forward(store, record, snapshot, heads, fence)
+    else:
+        _back(store, record, snapshot, heads, fence)
+    sidecar.remove(store.objects, record.operation_id)
+
+
+def _head(store: GraphStore, snapshot: Snapshot, table: TableIntent) -> Handle | None:
+    pin = snapshot.pins.get(table.table_key)
+    location = pin.location if pin else table.uri.removeprefix(store.location.child(""))
+    handle = store.tables.newest_or_none(location, table.branch)
+    if handle is None and table.branch is None:
+        raise RecoveryRequired(
+            f"table '{table.table_key}' of an interrupted write does not exist at {location}", table_key=table.table_key
+        )
+    return handle
+
+
+def _version(handle: Handle | None, pin: int) -> int:
+    """Newest version of a table; a branch of it that was never made did not move."""
+    return pin if handle is None else int(handle.version)
+
+
+def _maintenance_only(handle: Handle | None, pin: int) -> bool:
+    if handle is None:
+        return False
+    return all(_is_maintenance(handle, version) for version in range(pin + 1, handle.version + 1))
+
+
+def _is_maintenance(handle: Handle, version: int) -> bool:
+    try:
+        operation = handle.read_transaction(version).operation
+    except READ_EXCEPTIONS:
+        return False
+    reserved = type(operation) is lance.LanceOperation.BaseOperation
+    if reserved:  # how this Lance shows a reservation of fragment ids; it may change nothing else
+        before, after = handle.checkout_version(version - 1), handle.checkout_version(version)
+        return _shape(before) == _shape(after)
+    return isinstance(operation, _MAINTENANCE)
+
+
+def _shape(handle: Handle) -> list[Any]:
+    return [
+        (fragment.fragment_id, [file.path for file in fragment.metadata.files], fragment.metadata.num_deletions)
+        for fragment in handle.get_fragments()
+    ]
+
+
+def _forward(
+    store: GraphStore, record: Sidecar, snapshot: Snapshot, heads: dict[str, Handle | None], fence: Fence
+) -> None:
+    pins, expected, outcomes = [], {}, []
+    for table in record.tables:
+        handle = heads[table.table_key]
+        pin = snapshot.pins.get(table.table_key)
+        if handle is None or (pin is not None and handle.version == pin.version):
+            continue
+        pins.append(
+            _pin_at(store, table.table_key, pin.location if pin else _relative(store, table.uri), table, handle)
+        )
+        expected[table.table_key] = table.expected_version
+        outcomes.append(TableOutcome(table.table_key, table.expected_version, handle.version))
+    for key, path, branch in record.registrations:
+        if key not in snapshot.pins:
+            location = _relative(store, path)
+            handle = store.tables.newest(location, branch)
+            intent = TableIntent(key, path, 0, handle.version, branch)
+            pins.append(_pin_at(store, key, location, intent, handle))
+            expected[key] = snapshot.version_of(key)
+            outcomes.append(TableOutcome(key, 0, handle.version))
+    tombstones = tuple((key, version) for key, version in record.tombstones if key in snapshot.pins)
+    expected |= {key: version - 1 for key, version in tombstones}
+    failpoints.reach("recovery.before_roll_forward_publish")
+    change = GraphChange(_draft(record, record.merge_source), tuple(pins), tombstones, expected)
+    published = publish(store, record.branch, change, fence, record.operation_id)
+    audit.record(store.tables, record, "RolledForward", published.commit.id, outcomes)
+    store.mirror.note(published.snapshot, published.commit)
+
+
+def _back(
+    store: GraphStore, record: Sidecar, snapshot: Snapshot, heads: dict[str, Handle | None], fence: Fence
+) -> None:
+    pins, expected, outcomes = [], {}, []
+    for table in record.tables:
+        handle, pin = heads[table.table_key], snapshot.pins.get(table.table_key)
+        if handle is None or pin is None or handle.version == pin.version:
+            continue
+        restored = _restore(store, pin, table, handle)
+        failpoints.reach("recovery.post_table_restore_pre_publish")
+        pins.append(replace(_pin_at(store, table.table_key, pin.location, table, restored), row_count=pin.row_count))
+        expected[table.table_key] = pin.version
+        outcomes.append(TableOutcome(table.table_key, handle.version, pin.version))
+    commit_id = lineage.head_id(store.tables, snapshot)
+    if pins:
+        change = GraphChange(_draft(record, None), tuple(pins), (), expected)
+        published = publish(store, record.branch, change, fence, record.operation_id)
+        store.mirror.note(published.snapshot, published.commit)
+        commit_id = published.commit.id
+    audit.record(store.tables, record, "RolledBack", commit_id, outcomes)
+
+
+def _restore(store: GraphStore, pin: Pin, table: TableIntent, handle: Handle) -> Handle:
+    """Bring a table's newest version back to the pinned content; a restore that is there already is enough."""
+    with store_errors(f"restore table '{table.table_key}'"):
+        last = handle.read_transaction(handle.version)
+        operation = last.operation if last is not None else None
+        if isinstance(operation, lance.LanceOperation.Restore) and operation.version == pin.version:
+            return handle
+        handle.checkout_version(pin.version).restore()
+        restored = store.tables.newest(pin.location, table.branch)
+        if store.location.is_local:
+            uri = store.tables.uri(pin.location, table.branch)
+            durable.sync_files([f"{uri}/{version_file(restored.version)}"], store.location.uri)
+        return restored
+
+
+def _pin_at(store: GraphStore, key: str, location: str, table: TableIntent, handle: Handle) -> Pin:
+    metadata = manifest.pin_metadata(store.tables.uri(location, table.branch), handle.version, None)
+    return Pin(key, location, handle.version, table.branch, handle.count_rows(), metadata)
+
+
+def _relative(store: GraphStore, path: str) -> str:
+    return path.removeprefix(store.location.child(""))
+
+
+def _draft(record: Sidecar, merged_parent: str | None) -> CommitDraft:
+    return CommitDraft(ids.new_ulid(), ids.RECOVERY_ACTOR, ids.now(), merged_parent)

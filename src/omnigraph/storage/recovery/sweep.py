@@ -1,0 +1,70 @@
+"""Resolves interrupted writes: at open, at the start of every write, on demand.
+
+Whoever holds the commit section of a branch knows that every pending record of that branch was left by a dead writer.
+A record that can be redone is finished (`redo`); one of other software is classified and rolled (`roll`). Nothing here
+guesses: what cannot be explained stays, and its branch refuses writes.
+"""
+
+from __future__ import annotations
+
+from omnigraph import ids
+from omnigraph.errors import BranchNotFound
+from omnigraph.storage import lineage
+from omnigraph.storage.commit import sidecar
+from omnigraph.storage.commit.sidecar import Sidecar
+from omnigraph.storage.recovery import audit
+from omnigraph.storage.recovery.finish import finish
+from omnigraph.storage.recovery.roll import roll
+from omnigraph.storage.section import CONTROL, Fence
+from omnigraph.storage.store import GraphStore
+
+
+def heal_branch(store: GraphStore, branch: str, fence: Fence) -> int:
+    """Resolve what dead writers of this branch left. The caller holds its section. Returns how many."""
+    resolved = 0
+    for operation_id in sidecar.pending(store.objects):
+        record = sidecar.read(store.objects, operation_id)
+        if record is not None and record.branch == branch:
+            _resolve(store, record, fence)
+            resolved += 1
+    return resolved
+
+
+def sweep(store: GraphStore) -> int:
+    """Resolve what dead writers of every branch left. Returns how many."""
+    branches = set()
+    for operation_id in sidecar.pending(store.objects):
+        record = sidecar.read(store.objects, operation_id)
+        if record is not None:
+            branches.add(record.branch)
+    return sum(_sweep_branch(store, branch) for branch in sorted(branches))
+
+
+def _sweep_branch(store: GraphStore, branch: str) -> int:
+    try:
+        store.branch_ref(branch)
+    except BranchNotFound:
+        with store.sections.hold(CONTROL):
+            return discard_records(store, branch)
+    with store.sections.hold(branch) as fence:
+        return heal_branch(store, branch, fence)
+
+
+def discard_records(store: GraphStore, branch: str) -> int:
+    """Records of a branch that was deleted: nothing they could do would be seen."""
+    discarded = 0
+    head = lineage.head_id(store.tables, store.snapshot(ids.MAIN))
+    for operation_id in sidecar.pending(store.objects):
+        record = sidecar.read(store.objects, operation_id)
+        if record is not None and record.branch == branch:
+            audit.record(store.tables, record, "RolledBack", head, [])
+            sidecar.remove(store.objects, operation_id)
+            discarded += 1
+    return discarded
+
+
+def _resolve(store: GraphStore, record: Sidecar, fence: Fence) -> None:
+    if record.can_redo and not record.aborted:
+        finish(store, record, fence)
+    else:
+        roll(store, record, fence)

@@ -1,0 +1,117 @@
+"""The commit section: at most one process at a time commits to a branch.
+
+On a local disk it is a file lock, which the kernel frees when its process dies. On an object store it is a lease (see
+`lease.py`). Inside one process a plain lock comes first, shared by all handles on the same graph. Safety never rests
+on the section alone: commits and publishes check again what they rely on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import random
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from omnigraph import limits
+from omnigraph.errors import LockTimeout
+from omnigraph.storage.faults import store_errors
+from omnigraph.storage.lease import Lease
+from omnigraph.storage.location import Location
+from omnigraph.storage.objects import Objects
+
+RECOVERY_DIRECTORY = "__recovery"
+
+#: Name of the section that branch control and schema changes take before those of the branches they touch.
+CONTROL = "control"
+
+
+class Fence(Protocol):
+    """Proof of ownership while a section is held."""
+
+    @property
+    def epoch(self) -> int:
+        """Grows with every new owner of a lease; 0 where the kernel guards the section."""
+
+    def check(self, seen: int = 0) -> None:
+        """Raise LockTimeout when ownership was lost. ``seen`` is the epoch that the branch head records."""
+
+
+@dataclass(frozen=True, slots=True)
+class _KernelFence:
+    epoch: int = 0
+
+    def check(self, seen: int = 0) -> None:
+        """A held file lock cannot be lost."""
+
+
+class Sections:
+    """The sections of one graph."""
+
+    def __init__(self, location: Location, objects: Objects) -> None:
+        self._location = location
+        self._objects = objects
+        self._leases: dict[str, Lease] = {}
+
+    @contextlib.contextmanager
+    def hold(self, branch: str) -> Iterator[Fence]:
+        """Own the commit section of a branch (or `CONTROL`) until the block ends."""
+        name = branch.replace("/", "~") if branch == CONTROL else f"branch.{branch.replace('/', '~')}"
+        deadline = time.monotonic() + limits.lock_timeout_seconds()
+        local = _process_lock(f"{self._location.uri}#{name}")
+        if not local.acquire(timeout=max(0.0, deadline - time.monotonic())):
+            raise _timeout(branch)
+        try:
+            if self._location.is_local:
+                with _file_lock(self._location.child(f"{RECOVERY_DIRECTORY}/{name}.lock"), branch, deadline):
+                    yield _KernelFence()
+            else:
+                lease = self._leases.setdefault(name, Lease(self._objects, f"{RECOVERY_DIRECTORY}/{name}.lease"))
+                lease.acquire(deadline)
+                try:
+                    yield lease
+                finally:
+                    lease.release()
+        finally:
+            local.release()
+
+
+_process_locks: dict[str, threading.Lock] = {}
+_registry = threading.Lock()
+
+
+def _process_lock(key: str) -> threading.Lock:
+    with _registry:
+        return _process_locks.setdefault(key, threading.Lock())
+
+
+@contextlib.contextmanager
+def _file_lock(path: str, branch: str, deadline: float) -> Iterator[None]:
+    with store_errors(f"lock {path}"):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        pause = 0.0005
+        while True:
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            if time.monotonic() > deadline:
+                raise _timeout(branch)
+            time.sleep(random.uniform(pause / 2, pause))
+            pause = min(pause * 2, 0.01)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _timeout(branch: str) -> LockTimeout:
+    return LockTimeout(
+        f"another writer has held branch '{branch}' for more than {limits.lock_timeout_seconds():g} s",
+        hint="retry, or raise OMNIGRAPH_LOCK_TIMEOUT",
+        branch=branch,
+    )

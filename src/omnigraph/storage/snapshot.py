@@ -1,0 +1,169 @@
+"""What a branch of the graph consists of at one manifest version.
+
+The newest fragment of `__manifest` alone tells it, because every publish writes all rows of the present into its own
+fragment. When somebody else wrote since, the whole history is folded instead; both ways give the same snapshot, and
+the tests hold them against each other.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from omnigraph.errors import CorruptGraph
+from omnigraph.storage import manifest
+from omnigraph.storage.manifest import Head, Hidden, Pin
+from omnigraph.storage.tables import Handle
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One consistent state of one branch.
+
+    Attributes:
+        version: manifest version.
+        head: newest commit as recorded; None when the branch was last written by software without head rows.
+        pins: visible tables by table key, in key order.
+        hidden: dropped tables by table key.
+        present_rows: where the rows of the present lie (fragment id → offsets); the next publish replaces them.
+        handle: the open manifest.
+    """
+
+    branch: str
+    version: int
+    head: Head | None
+    pins: Mapping[str, Pin]
+    hidden: Mapping[str, Hidden]
+    present_rows: Mapping[int, list[int]] = field(repr=False)
+    handle: Handle = field(repr=False, compare=False)
+
+    @property
+    def epoch(self) -> int:
+        return self.head.epoch if self.head else 0
+
+    def version_of(self, table_key: str) -> int:
+        """What an expectation is compared with: the visible version, else the tombstone, else 0."""
+        if table_key in self.pins:
+            return self.pins[table_key].version
+        hidden = self.hidden.get(table_key)
+        return hidden.tombstone if hidden else 0
+
+
+def read_snapshot(handle: Handle, branch: str) -> Snapshot:
+    """The state that an open manifest shows, from its newest fragment if that can be trusted."""
+    manifest.stamp_of(handle)
+    return _from_newest_fragment(handle, branch) or fold(handle, branch)
+
+
+def fingerprint(handle: Handle) -> tuple[int, str]:
+    """Tells two states of a manifest branch apart, also when a branch was deleted and made again."""
+    fragments = handle.get_fragments()
+    newest = max(fragments, key=lambda fragment: fragment.fragment_id) if fragments else None
+    return handle.version, newest.metadata.files[0].path if newest else ""
+
+
+def _from_newest_fragment(handle: Handle, branch: str) -> Snapshot | None:
+    fragments = handle.get_fragments()
+    if not fragments:
+        return None
+    newest = max(fragments, key=lambda fragment: fragment.fragment_id)
+    rows = _rows(handle, [newest])
+    heads = [row for row in rows if row["object_type"] == manifest.GRAPH_HEAD]
+    if len(heads) != 1:
+        return None
+    head = manifest.head_of(heads[0])
+    if head.version != handle.version:
+        return None
+    pins, hidden = {}, {}
+    for row in rows:
+        if row["object_type"] != manifest.TABLE:
+            continue
+        tombstone = manifest.hidden_version_of(row)
+        if tombstone is not None:
+            hidden[row["table_key"]] = Hidden(row["table_key"], _location(row), tombstone)
+        elif row["table_version"] is None:
+            return None
+        else:
+            pins[row["table_key"]] = _pin(row, _location(row))
+    return _snapshot(handle, branch, head, pins, hidden, rows)
+
+
+def fold(handle: Handle, branch: str) -> Snapshot:
+    """The state from all rows: per table the greatest version, hidden if a tombstone is at or above it."""
+    rows = _rows(handle, None)
+    locations: dict[str, str] = {}
+    best: dict[str, dict[str, Any]] = {}
+    tombstones: dict[str, int] = defaultdict(int)
+    heads = []
+    for row in rows:
+        key = row["table_key"]
+        match row["object_type"]:
+            case manifest.TABLE:
+                locations[key] = _location(row)
+            case manifest.TABLE_VERSION:
+                if key not in best or best[key]["table_version"] < _number(row):
+                    best[key] = row
+            case manifest.TABLE_TOMBSTONE:
+                tombstones[key] = max(tombstones[key], _number(row))
+            case manifest.GRAPH_HEAD:
+                heads.append(manifest.head_of(row))
+    pins, hidden = {}, {}
+    for key, row in best.items():
+        if key not in locations:
+            raise CorruptGraph(f"the manifest has a version of table '{key}' but does not say where it lies")
+        if tombstones[key] >= row["table_version"]:
+            hidden[key] = Hidden(key, locations[key], tombstones[key])
+        else:
+            pins[key] = _pin(row, locations[key])
+    head = max(heads, key=lambda head: head.version) if heads else None
+    return _snapshot(handle, branch, head, pins, hidden, rows)
+
+
+def _snapshot(
+    handle: Handle,
+    branch: str,
+    head: Head | None,
+    pins: dict[str, Pin],
+    hidden: dict[str, Hidden],
+    rows: list[dict[str, Any]],
+) -> Snapshot:
+    present: dict[int, list[int]] = defaultdict(list)
+    for row in rows:
+        if row["object_type"] in manifest.PRESENT:
+            present[row["_rowaddr"] >> 32].append(row["_rowaddr"] & 0xFFFFFFFF)
+    return Snapshot(
+        branch=branch,
+        version=handle.version,
+        head=head,
+        pins=dict(sorted(pins.items())),
+        hidden=dict(sorted(hidden.items())),
+        present_rows=dict(present),
+        handle=handle,
+    )
+
+
+def _rows(handle: Handle, fragments: list[Any] | None) -> list[dict[str, Any]]:
+    scanner = handle.scanner(columns=manifest.COLUMNS, fragments=fragments, with_row_address=True)
+    rows: list[dict[str, Any]] = scanner.to_table().to_pylist()
+    return rows
+
+
+def _pin(row: Mapping[str, Any], location: str) -> Pin:
+    if row["row_count"] is None or row["metadata"] is None:
+        raise CorruptGraph(f"manifest row {row['object_id']!r} lacks its row count or metadata")
+    return Pin(row["table_key"], location, _number(row), row["table_branch"], row["row_count"], row["metadata"])
+
+
+def _location(row: Mapping[str, Any]) -> str:
+    location: str | None = row["location"]
+    if not location or location.startswith("/") or ".." in location.split("/"):
+        raise CorruptGraph(f"manifest row {row['object_id']!r} names no usable location")
+    return location
+
+
+def _number(row: Mapping[str, Any]) -> int:
+    if row["table_version"] is None:
+        raise CorruptGraph(f"manifest row {row['object_id']!r} lacks its version")
+    return int(row["table_version"])

@@ -1,0 +1,206 @@
+"""Stages a change of one table: files are written, nothing is visible, no version moves.
+
+A change is rows to put (new, or replacing the row with the same id) and ids to remove. It becomes one Lance
+transaction, whatever it mixes. Replaced rows keep their stable row id, so versions and indexes stay meaningful.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+from typing import Any
+
+import lance
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
+
+from omnigraph import limits
+from omnigraph.storage.faults import store_errors
+from omnigraph.storage.filters import one_of
+from omnigraph.storage.tables import DATA_STORAGE_VERSION, Handle
+
+ID = "id"
+
+_ADDRESSES = (pa.field("_rowid", pa.uint64()), pa.field("_rowaddr", pa.uint64()))
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A table change that is ready to be committed.
+
+    Attributes:
+        operation: what Lance commits.
+        read_version: version it was computed against.
+        rows_after: row count of the table afterwards.
+        uuid: names the transaction; recovery finds it in the table's history by this.
+    """
+
+    operation: Any
+    read_version: int
+    rows_after: int
+    uuid: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Where existing rows lie: ids with their stable row id and current address, in id order of the answer."""
+
+    ids: pa.Array
+    row_ids: np.ndarray[Any, np.dtype[np.uint64]]
+    addresses: np.ndarray[Any, np.dtype[np.uint64]]
+
+
+def find_rows(handle: Handle, wanted: pa.Array, column: str = ID, columns: tuple[str, ...] = ()) -> pa.Table:
+    """Rows whose column is one of the wanted values, with row id and address, through the index when that is faster."""
+    names = list(dict.fromkeys([column, *columns]))
+    with store_errors("look up rows"):
+        if len(wanted) == 0 or not handle.get_fragments():
+            fields = [handle.schema.field(name) for name in names]
+            return pa.schema([*fields, *_ADDRESSES]).empty_table()
+        few = len(wanted) <= limits.FEW_VALUES or len(wanted) <= handle.count_rows() * limits.INDEX_LOOKUP_SHARE
+        if few:
+            return handle.scanner(
+                columns=names, filter=one_of(column, wanted), with_row_id=True, with_row_address=True
+            ).to_table()
+        scanner = handle.scanner(columns=names, with_row_id=True, with_row_address=True)
+        matching = (batch.filter(pc.is_in(batch.column(column), value_set=wanted)) for batch in scanner.to_batches())
+        return pa.Table.from_batches(matching, schema=scanner.projected_schema)
+
+
+def locate(handle: Handle, wanted: pa.Array) -> Found:
+    """Find rows by id."""
+    rows = find_rows(handle, wanted)
+    return Found(
+        rows.column(ID).combine_chunks(),
+        rows.column("_rowid").to_numpy(),
+        rows.column("_rowaddr").to_numpy(),
+    )
+
+
+def stage_change(handle: Handle, rows_before: int, put: pa.Table, existing: Found, remove: Found) -> Staged | None:
+    """Stage rows to put and rows to remove as one transaction; None when there is nothing to do.
+
+    Args:
+        put: complete rows in the table's schema, each id once.
+        existing: those of ``put`` that replace a row.
+        remove: rows that go; disjoint from ``existing``.
+    """
+    gone = np.concatenate([existing.addresses, remove.addresses])
+    if put.num_rows == 0 and len(gone) == 0:
+        return None
+    rows_after = rows_before + put.num_rows - len(gone)
+    with store_errors("stage a table change"):
+        updates, inserts = _split(put, existing)
+        folded = _fold_small(handle, gone)
+        if len(gone) == 0 and folded is None:
+            return Staged(lance.LanceOperation.Append(_write(handle, inserts)), handle.version, rows_after)
+        return Staged(_update(handle, updates, inserts, gone, folded), handle.version, rows_after)
+
+
+def stage_overwrite(handle: Handle, rows: pa.Table) -> Staged:
+    """Stage the replacement of all rows; zero rows empty the table."""
+    with store_errors("stage an overwrite"):
+        fragments = _write(handle, rows) if rows.num_rows else []
+        operation = lance.LanceOperation.Overwrite(handle.schema, fragments)
+        return Staged(operation, handle.version, rows.num_rows)
+
+
+def _split(put: pa.Table, existing: Found) -> tuple[tuple[pa.Table, np.ndarray[Any, Any]], pa.Table]:
+    """Rows that replace one, with the row ids they keep, and rows that are new."""
+    if len(existing.ids) == 0:
+        return (put.slice(0, 0), existing.row_ids), put
+    positions = pc.index_in(put.column(ID), value_set=existing.ids)
+    replaces = pc.is_valid(positions)
+    updates = put.filter(replaces)
+    kept = existing.row_ids[positions.drop_null().to_numpy()]
+    return (updates, kept), put.filter(pc.invert(replaces))
+
+
+@dataclass(frozen=True, slots=True)
+class _Folded:
+    """Small fragments that this write replaces by one, as their live rows."""
+
+    fragment_ids: frozenset[int]
+    rows: pa.Table
+    row_ids: np.ndarray[Any, Any]
+
+
+def _fold_small(handle: Handle, gone: np.ndarray[Any, Any]) -> _Folded | None:
+    """Rows of the small fragments at the table's end, once there are too many of them.
+
+    Taking the next older fragment only while it is not much larger than what was gathered keeps the work per written
+    row logarithmic. Tables with blob columns are left alone: their bytes would have to be copied.
+    """
+    fragments = sorted(handle.get_fragments(), key=lambda fragment: -fragment.fragment_id)
+    if len(fragments) <= limits.SMALL_FRAGMENTS or _has_blobs(handle.schema):
+        return None
+    chosen: list[Any] = []
+    gathered = 0
+    for fragment in fragments:
+        size = fragment.metadata.physical_rows
+        if size > limits.SMALL_FRAGMENT_ROWS or (chosen and size > limits.FOLD_RATIO * max(gathered, 1)):
+            break
+        chosen.append(fragment)
+        gathered += size
+    if len(chosen) < limits.SMALL_FRAGMENTS:
+        return None
+    rows = handle.scanner(fragments=chosen, with_row_id=True, with_row_address=True).to_table()
+    keep = pc.invert(pc.is_in(rows.column("_rowaddr"), value_set=pa.array(gone, pa.uint64())))
+    rows = rows.filter(keep)
+    return _Folded(
+        frozenset(fragment.fragment_id for fragment in chosen),
+        rows.select(handle.schema.names),
+        rows.column("_rowid").to_numpy(),
+    )
+
+
+def _has_blobs(schema: pa.Schema) -> bool:
+    return any((field.metadata or {}).get(b"ARROW:extension:name") == b"lance.blob.v2" for field in schema)
+
+
+def _update(
+    handle: Handle,
+    updates: tuple[pa.Table, np.ndarray[Any, Any]],
+    inserts: pa.Table,
+    gone: np.ndarray[Any, Any],
+    folded: _Folded | None,
+) -> Any:
+    new: list[FragmentMetadata] = []
+    replaced, kept_ids = updates
+    if folded is not None and folded.rows.num_rows:
+        replaced = pa.concat_tables([folded.rows.cast(handle.schema), replaced.cast(handle.schema)])
+        kept_ids = np.concatenate([folded.row_ids, kept_ids])
+    if replaced.num_rows:
+        new += _with_row_ids(_write(handle, replaced), kept_ids)
+    if inserts.num_rows:
+        new += _write(handle, inserts)
+    removed = set(folded.fragment_ids) if folded else set()
+    changed = []
+    fragment_of = gone >> np.uint64(32)
+    for fragment_id in np.unique(fragment_of).tolist():
+        if fragment_id in removed:
+            continue
+        offsets = (gone[fragment_of == fragment_id] & np.uint64(0xFFFFFFFF)).tolist()
+        left = handle.get_fragment(fragment_id).delete_rows(offsets)
+        if left is None:
+            removed.add(fragment_id)
+        else:
+            changed.append(left)
+    return lance.LanceOperation.Update(
+        removed_fragment_ids=sorted(removed), updated_fragments=changed, new_fragments=new
+    )
+
+
+def _with_row_ids(fragments: list[FragmentMetadata], row_ids: np.ndarray[Any, Any]) -> list[FragmentMetadata]:
+    start = 0
+    for fragment in fragments:
+        part = row_ids[start : start + fragment.physical_rows]
+        fragment.row_id_meta = RowIdSequence(part.tolist()).to_inline_metadata()
+        start += fragment.physical_rows
+    return fragments
+
+
+def _write(handle: Handle, rows: pa.Table) -> list[FragmentMetadata]:
+    return write_fragments(rows, handle, schema=handle.schema, mode="append", data_storage_version=DATA_STORAGE_VERSION)

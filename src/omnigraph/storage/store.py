@@ -1,0 +1,130 @@
+"""One graph's storage: its objects, tables and sections, and the newest snapshot of each branch.
+
+`snapshot` always looks at the store, because another process may have published; it only spares reading again what it
+already knows. Nothing here writes, except migrations of the layout on request.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+from omnigraph import ids, limits
+from omnigraph.errors import BranchNotFound, CorruptGraph, GraphNotFound, HistoricalVersionReclaimed
+from omnigraph.storage import manifest, migrate
+from omnigraph.storage.faults import store_errors
+from omnigraph.storage.location import Location
+from omnigraph.storage.mirror import Mirror
+from omnigraph.storage.objects import Objects
+from omnigraph.storage.section import Sections
+from omnigraph.storage.snapshot import Snapshot, fingerprint, read_snapshot
+from omnigraph.storage.tables import Handle, Tables
+
+
+@dataclass(frozen=True, slots=True)
+class BranchRef:
+    """The file that makes a branch exist.
+
+    Attributes:
+        identity: changes when a branch is deleted and made again under the same name.
+        parent: branch it was made from; None for main.
+    """
+
+    name: str
+    identity: str
+    parent: str | None
+
+
+class GraphStore:
+    """Storage of one graph, shared by every handle and thread of a process that opened it."""
+
+    def __init__(self, location: Location) -> None:
+        self.location = location
+        self.objects = Objects(location)
+        self.tables = Tables(location)
+        self.sections = Sections(location, self.objects)
+        self.mirror = Mirror(self.tables)
+        self._newest: dict[str, tuple[Any, Snapshot]] = {}
+        self._lock = threading.Lock()
+
+    @staticmethod
+    def lance_branch(branch: str) -> str | None:
+        return None if branch == ids.MAIN else branch
+
+    def snapshot(self, branch: str) -> Snapshot:
+        """The newest published state of a branch."""
+        return self.refresh(branch)
+
+    def refresh(self, branch: str, *, migrate_layout: bool = False) -> Snapshot:
+        """The newest state, and on request in the current layout: the stamp is per branch, so each is migrated."""
+        ref = self.branch_ref(branch)
+        handle = self._newest_manifest(branch)
+        if migrate_layout and manifest.stamp_of(handle) < limits.INTERNAL_SCHEMA_VERSION:
+            handle = migrate.to_current(self.tables, handle, self.lance_branch(branch))
+        with store_errors("read the manifest"):
+            mark = (ref.identity, *fingerprint(handle))
+            with self._lock:
+                known = self._newest.get(branch)
+            if known and known[0] == mark:
+                return known[1]
+            snapshot = read_snapshot(handle, branch)
+            self._remember(mark, snapshot)
+            return snapshot
+
+    def adopt(self, snapshot: Snapshot) -> None:
+        """Remember a snapshot that this process just published, so that nobody needs to read it back."""
+        self._remember((self.branch_ref(snapshot.branch).identity, *fingerprint(snapshot.handle)), snapshot)
+
+    def _remember(self, mark: Any, snapshot: Snapshot) -> None:
+        with self._lock:
+            self._newest[snapshot.branch] = (mark, snapshot)
+
+    def snapshot_at(self, branch: str, version: int) -> Snapshot:
+        """The state of a branch at one manifest version."""
+        self.branch_ref(branch)
+        newest = self._newest_manifest(branch)
+        if version < 1 or version > newest.version:
+            raise HistoricalVersionReclaimed(f"branch '{branch}' has no version {version}", version=version)
+        handle = self.tables.at(manifest.PATH, self.lance_branch(branch), version, f"manifest:{newest.version}")
+        with store_errors("read the manifest"):
+            return read_snapshot(handle, branch)
+
+    def branch_ref(self, branch: str) -> BranchRef:
+        """The ref of a branch, or BranchNotFound. The ref is the authority; leftover directories mean nothing."""
+        if branch == ids.MAIN:
+            return BranchRef(ids.MAIN, ids.MAIN, None)
+        content = self.objects.read(f"{manifest.PATH}/_refs/branches/{branch.replace('/', '%2F')}.json")
+        if content is None:
+            raise BranchNotFound(f"there is no branch '{branch}'", hint="list them with branches.list()", branch=branch)
+        try:
+            ref = json.loads(content)
+            return BranchRef(branch, json.dumps(ref["identifier"]), ref["parentBranch"] or ids.MAIN)
+        except (ValueError, KeyError, TypeError):
+            raise CorruptGraph(f"the ref of branch '{branch}' is unreadable") from None
+
+    def branch_refs(self) -> list[BranchRef]:
+        """Every branch: main first, then by name, internal ones included."""
+        listed = self.tables.branches(manifest.PATH)
+        return [
+            BranchRef(ids.MAIN, ids.MAIN, None),
+            *(
+                BranchRef(name, str(ref["branch_identifier"]), ref["parent_branch"] or ids.MAIN)
+                for name, ref in sorted(listed.items())
+            ),
+        ]
+
+    def forget_branch(self, branch: str) -> None:
+        with self._lock:
+            self._newest.pop(branch, None)
+
+    def _newest_manifest(self, branch: str) -> Handle:
+        handle = self.tables.newest_or_none(manifest.PATH, self.lance_branch(branch))
+        if handle is None:
+            if branch == ids.MAIN:
+                raise GraphNotFound(
+                    f"there is no graph at {self.location.uri}", hint="create one with init", uri=self.location.uri
+                )
+            raise BranchNotFound(f"there is no branch '{branch}'", branch=branch)
+        return handle

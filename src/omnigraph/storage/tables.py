@@ -1,0 +1,156 @@
+"""Lance tables of one graph: open them at an exact version, find their newest, fork them.
+
+A handle is a Lance dataset at one version of one Lance branch; versions never change, so handles are shared and kept.
+Only `commit/` moves a table forward. Names of branches were checked long before they come here.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any, Literal
+
+import lance
+import pyarrow as pa
+
+from omnigraph import limits
+from omnigraph.errors import CorruptGraph, HistoricalVersionReclaimed
+from omnigraph.storage import durable
+from omnigraph.storage.faults import READ_EXCEPTIONS, STORE_EXCEPTIONS, reason, store_errors
+from omnigraph.storage.location import Location
+
+DATA_STORAGE_VERSION: Literal["2.2"] = "2.2"
+
+#: An open table at one version. `Any` because pylance ships no types that survive strict checking.
+Handle = Any
+
+
+class Tables:
+    """The Lance datasets below one graph root, addressed by relative path, branch and version."""
+
+    def __init__(self, location: Location) -> None:
+        self._location = location
+        self._options = dict(location.options) or None
+        self._open: OrderedDict[tuple[str, str | None, int, str | None], Handle] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def uri(self, path: str, branch: str | None = None) -> str:
+        """Address of a table, or of its part that belongs to a Lance branch."""
+        whole = self._location.child(path)
+        return f"{whole}/tree/{branch}" if branch else whole
+
+    def create(self, path: str, schema: pa.Schema) -> Handle:
+        """Make an empty table. Fails when something is there."""
+        with store_errors(f"create table {path}"):
+            return self.write_new(path, schema.empty_table())
+
+    def write_new(self, path: str, rows: pa.Table) -> Handle:
+        """Make a table with its first rows in its first version."""
+        return lance.write_dataset(
+            rows,
+            self.uri(path),
+            mode="create",
+            enable_stable_row_ids=True,
+            data_storage_version=DATA_STORAGE_VERSION,
+            storage_options=self._options,
+        )
+
+    def newest(self, path: str, branch: str | None = None) -> Handle:
+        """The newest version that exists, published or not."""
+        with store_errors(f"open table {path}"):
+            return lance.dataset(self.uri(path, branch), storage_options=self._options)
+
+    def newest_or_none(self, path: str, branch: str | None = None) -> Handle | None:
+        """The newest version, or None when the table or its branch does not exist."""
+        try:
+            return lance.dataset(self.uri(path, branch), storage_options=self._options)
+        except (ValueError, FileNotFoundError) as error:
+            if "not found" in str(error).lower():
+                return None
+            raise CorruptGraph(f"table {path} cannot be opened: {reason(error)}") from error
+        except STORE_EXCEPTIONS:
+            with store_errors(f"open table {path}"):
+                raise
+
+    def at(self, path: str, branch: str | None, version: int, origin: str | None = None) -> Handle:
+        """A table at one version. ``origin`` tells versions of re-created branches apart (see `Pin.origin`)."""
+        key = (path, branch, version, origin)
+        with self._lock:
+            handle = self._open.get(key)
+            if handle is not None:
+                self._open.move_to_end(key)
+                return handle
+        handle = self._open_at(path, branch, version)
+        self.remember(path, branch, origin, handle)
+        return handle
+
+    def remember(self, path: str, branch: str | None, origin: str | None, handle: Handle) -> None:
+        """Keep a handle that a commit produced, so that the next reader need not open it."""
+        with self._lock:
+            self._open[(path, branch, handle.version, origin)] = handle
+            while len(self._open) > limits.OPEN_TABLES:
+                self._open.popitem(last=False)
+
+    def _open_at(self, path: str, branch: str | None, version: int) -> Handle:
+        try:
+            return lance.dataset(self.uri(path, branch), version=version, storage_options=self._options)
+        except (ValueError, FileNotFoundError) as error:
+            raise HistoricalVersionReclaimed(
+                f"version {version} of table {path} is no longer stored",
+                hint="choose a newer commit",
+                path=path,
+                version=version,
+            ) from error
+        except STORE_EXCEPTIONS:
+            with store_errors(f"open table {path} at version {version}"):
+                raise
+
+    def branches(self, path: str) -> dict[str, dict[str, Any]]:
+        """Lance branches of a table: name → parent_branch, parent_version, branch_identifier, …"""
+        for attempt in range(limits.BRANCH_LISTING_RETRIES + 1):
+            try:
+                return dict(self.newest(path).branches.list())
+            except READ_EXCEPTIONS:  # a branch vanished between the listing and its reading
+                if attempt == limits.BRANCH_LISTING_RETRIES:
+                    raise
+        raise AssertionError("unreachable")
+
+    def fork(self, path: str, branch: str, from_branch: str | None, version: int) -> Handle:
+        """Create a Lance branch at a version of another one. The caller made sure that the name is free."""
+        with store_errors(f"create branch {branch} of table {path}"):
+            handle = self.at(path, from_branch, version).create_branch(branch, (from_branch, version))
+            self.sync_branch(path, branch)
+            return handle
+
+    def drop_branch(self, path: str, branch: str) -> None:
+        """Remove a Lance branch; an absent one is success."""
+        with store_errors(f"remove branch {branch} of table {path}"):
+            try:
+                self.newest(path).branches.delete(branch)
+            except ValueError as error:
+                if "does not exist" not in str(error) and "not found" not in str(error).lower():
+                    raise CorruptGraph(f"branch {branch} of table {path}: {reason(error)}") from error
+        durable.forget(self.uri(path, branch))
+        with self._lock:
+            for key in [key for key in self._open if key[0] == path and key[1] == branch]:
+                del self._open[key]
+
+    def sync_branch(self, path: str, branch: str) -> None:
+        """Make a new branch survive a power cut: its first version file and its ref."""
+        if self._location.is_local:
+            ref = f"{self.uri(path)}/_refs/branches/{branch.replace('/', '%2F')}.json"
+            durable.sync_files(
+                [ref, *version_files(self.uri(path, branch))],
+                self._location.uri,
+            )
+
+
+def version_files(uri: str) -> list[str]:
+    """The version files of a local table; for the few places that sync a whole new table."""
+    return [str(path) for path in Path(uri, "_versions").glob("*.manifest")]
+
+
+def version_file(version: int) -> str:
+    """Relative path of a version's own file (V2 naming: newest sorts first)."""
+    return f"_versions/{2**64 - 1 - version:020d}.manifest"

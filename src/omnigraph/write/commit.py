@@ -1,0 +1,157 @@
+"""The way through: rows → row rules → set rules → staged tables → one commit.
+
+Preparing is a function of a snapshot, so the commit protocol can run it again when the branch moved meanwhile. What
+does not depend on the snapshot (row rules, ids) is done once, before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph import limits
+from omnigraph.errors import TypeNotFound
+from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.storage.commit.protocol import PreparedTable, Workspace, Writer, run
+from omnigraph.storage.commit.sidecar import WriterKind
+from omnigraph.storage.manifest import Commit
+from omnigraph.storage.snapshot import Snapshot
+from omnigraph.storage.stage import Found, find_rows, stage_change, stage_overwrite
+from omnigraph.storage.store import GraphStore
+from omnigraph.write import sets
+from omnigraph.write.change import Change, require_one_per_type, type_of
+from omnigraph.write.rows import conform
+from omnigraph.write.sets import Resolved
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRequest:
+    """One write.
+
+    Attributes:
+        base: snapshot the changes were computed from; None for changes that depend on no row.
+        if_commit: head commit the caller insists on.
+    """
+
+    branch: str
+    changes: Sequence[Change]
+    actor: str | None = None
+    kind: WriterKind = WriterKind.MUTATION
+    base: Snapshot | None = None
+    if_commit: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResult:
+    """What a write did: its commit (None when nothing changed) and rows per type."""
+
+    commit: Commit | None
+    put: dict[str, int]
+    removed: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Typed:
+    type: NodeType | EdgeType
+    change: Change
+    rows: pa.Table
+    fresh_ids: bool
+
+
+def write(store: GraphStore, catalog: Catalog, request: WriteRequest) -> WriteResult:
+    """Validate and commit changes of any number of types as one commit."""
+    require_one_per_type(list(request.changes))
+    typed = [_typed(catalog, change) for change in request.changes]
+    outcome: dict[str, dict[str, int]] = {}
+
+    def prepare(workspace: Workspace) -> dict[str, PreparedTable]:
+        resolved = {item.type.table_key: _resolve(workspace, item) for item in typed}
+        _check(workspace, catalog, resolved)
+        outcome["put"] = {key: item.rows.num_rows for key, item in resolved.items() if item.change.put is not None}
+        outcome["removed"] = {key: item.removed.num_rows for key, item in resolved.items() if item.removed.num_rows}
+        return _stage(workspace, resolved)
+
+    writer = Writer(request.branch, request.kind, request.actor, prepare, request.base, request.if_commit)
+    commit = run(store, writer)
+    return WriteResult(commit, outcome.get("put", {}), outcome.get("removed", {}))
+
+
+def _typed(catalog: Catalog, change: Change) -> _Typed:
+    type_ = type_of(catalog, change.table_key)
+    put = conform(type_, change.put) if change.put is not None else conform(type_, _no_rows(type_))
+    return _Typed(type_, change, sets.single_rows(type_, change, put.rows), put.fresh_ids)
+
+
+def _no_rows(type_: NodeType | EdgeType) -> pa.Table:
+    columns = ["id", "src", "dst"] if isinstance(type_, EdgeType) else ["id"]
+    return pa.schema([(name, pa.string()) for name in columns]).empty_table()
+
+
+def _resolve(workspace: Workspace, item: _Typed) -> Resolved:
+    """Find the stored rows that a change touches."""
+    key = item.type.table_key
+    if key not in workspace.snapshot.pins:
+        raise TypeNotFound(f"type '{item.type.name}' does not exist on branch '{workspace.snapshot.branch}'")
+    handle = workspace.readable(key)
+    extra = ("src",) if isinstance(item.type, EdgeType) else ()
+    nothing = find_rows(handle, pa.array([], pa.string()), columns=extra)
+    change = item.change
+    if change.put is not None and change.mode == "overwrite":
+        everything = handle.scanner(columns=["id", *extra], with_row_id=True, with_row_address=True).to_table()
+        return Resolved(item.type, change, item.rows, nothing, everything)
+    replaced = nothing if item.fresh_ids else find_rows(handle, item.rows.column("id").combine_chunks(), columns=extra)
+    sets.refuse_existing(item.type, change, replaced)
+    removed = nothing
+    if change.remove is not None:
+        going = pc.unique(change.remove.cast(pa.string()))
+        going = going.filter(pc.invert(pc.is_in(going, value_set=item.rows.column("id").combine_chunks())))
+        removed = find_rows(handle, going, columns=extra)
+    return Resolved(item.type, change, item.rows, replaced, removed)
+
+
+def _check(workspace: Workspace, catalog: Catalog, resolved: dict[str, Resolved]) -> None:
+    ordered = sorted(resolved.values(), key=lambda item: (isinstance(item.type, EdgeType), item.type.name))
+    for item in ordered:
+        sets.check_unique(workspace, item)
+    sets.check_endpoints(workspace, catalog, {item.type.table_key: item for item in ordered})
+    for item in ordered:
+        sets.check_cardinality(workspace, item)
+
+
+def _stage(workspace: Workspace, resolved: dict[str, Resolved]) -> dict[str, PreparedTable]:
+    def stage_one(item: Resolved) -> tuple[str, PreparedTable] | None:
+        key = item.type.table_key
+        if item.rows.num_rows == 0 and item.removed.num_rows == 0 and not item.overwrites:
+            return None
+        pin, handle = workspace.writable(key)
+        if item.overwrites:
+            if item.rows.num_rows == 0 and pin.row_count == 0:
+                return None
+            staged = stage_overwrite(handle, item.rows)
+        else:
+            change = stage_change(handle, pin.row_count, item.rows, _found(item.replaced), _found(item.removed))
+            if change is None:
+                return None
+            staged = change
+        return key, PreparedTable(pin, handle, staged, item.change.depends_on_rows)
+
+    if len(resolved) == 1:
+        tables = [stage_one(item) for item in resolved.values()]
+    else:
+        with ThreadPoolExecutor(min(limits.TABLE_THREADS, max(1, len(resolved)))) as threads:
+            tables = list(threads.map(stage_one, resolved.values()))
+    return dict(table for table in tables if table is not None)
+
+
+def _found(rows: pa.Table) -> Found:
+    return Found(rows.column("id").combine_chunks(), _numbers(rows, "_rowid"), _numbers(rows, "_rowaddr"))
+
+
+def _numbers(rows: pa.Table, column: str) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    return np.asarray(rows.column(column).to_numpy(), np.uint64)

@@ -1,0 +1,41 @@
+"""Fixtures and profiles for every test."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from uuid import uuid4
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.support.moto_server import MotoServer, moto_server
+
+# Timing says nothing on a shared machine, so no profile has a deadline.
+_QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.register_profile("dev", _QUIET, max_examples=25, stateful_step_count=20)
+# In the gate the answer depends on the code alone; fresh seeds belong to dev and torture.
+settings.register_profile("ci", _QUIET, max_examples=100, stateful_step_count=30, derandomize=True, database=None)
+settings.register_profile("torture", _QUIET, max_examples=2000, stateful_step_count=60)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_fsync_by_default() -> Iterator[None]:
+    """A killed process loses nothing from the page cache, so tests need no fsync unless they ask for it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMNIGRAPH_FSYNC", os.environ.get("OMNIGRAPH_FSYNC", "0"))
+        yield
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[MotoServer]:
+    """One S3 server per worker process, started by the first test that asks for it."""
+    with moto_server() as server:
+        yield server
+
+
+@pytest.fixture
+def s3_root(s3: MotoServer) -> str:
+    """An address in the bucket that no other test uses."""
+    return f"{s3.url}/{uuid4().hex}"

@@ -1,0 +1,1 @@
+"""Tests that read the source instead of running it."""

@@ -1,0 +1,1 @@
+"""Tests of the schema room that are not fixtures of the language."""

@@ -1,0 +1,18 @@
+"""Canonical text: compiling it gives the catalog back."""
+
+from __future__ import annotations
+
+from hypothesis import given
+
+from omnigraph.schema import compile_schema
+from omnigraph.schema.render import render
+from tests.schema.strategies import Draft, drafts
+
+
+@given(drafts())
+def test_rendered_text_means_the_same(draft: Draft) -> None:
+    compiled = compile_schema(draft.text())
+    again = compile_schema(render(compiled.catalog))
+    assert again.catalog == compiled.catalog
+    assert again.hash == compiled.hash
+    assert render(again.catalog) == again.source
