@@ -144,7 +144,7 @@ def _compatible(source: pa.DataType, target: pa.DataType) -> bool:
 
 
 def _is_list(type_: pa.DataType) -> bool:
-    return pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_)
+    return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_))
 
 
 def _first_out_of_range(array: pa.Array, target: pa.DataType) -> int:
