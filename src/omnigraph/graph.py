@@ -25,6 +25,7 @@ from omnigraph.schema.compile import CompiledSchema, compile_schema
 from omnigraph.schema.contract import check_contract, state_text
 from omnigraph.schema.paths import table_path
 from omnigraph.storage import create
+from omnigraph.storage.blobs import AS_BYTES
 from omnigraph.storage.location import parse_location
 from omnigraph.storage.manifest import Commit, Pin
 from omnigraph.storage.mirror import catch_up
@@ -254,7 +255,9 @@ class Snapshot:
         """Rows of a type as an Arrow table."""
         pin = self._pin(type_name)
         handle = self._store.tables.at(pin.location, pin.branch, pin.version, pin.origin)
-        table: pa.Table = handle.to_table(columns=list(columns) if columns is not None else None)
+        table: pa.Table = handle.to_table(
+            columns=list(columns) if columns is not None else None, blob_handling=AS_BYTES
+        )
         return table
 
     def _pin(self, type_name: str) -> Pin:

@@ -6,6 +6,7 @@ on a local disk a finished write is on the disk.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from datetime import timedelta
 from typing import Any
@@ -15,7 +16,7 @@ from obstore.exceptions import AlreadyExistsError, PreconditionError
 from obstore.store import LocalStore, S3Store
 
 from omnigraph.errors import StoreUnavailable
-from omnigraph.storage.durable import sync_directories, sync_files
+from omnigraph.storage.durable import sync_files
 from omnigraph.storage.faults import store_errors
 from omnigraph.storage.location import Location
 
@@ -67,14 +68,9 @@ class Objects:
                 return None
 
     def delete(self, path: str) -> None:
-        """Remove an object; an absent one is success."""
-        with store_errors(f"delete {self._location.child(path)}"):
-            try:
-                obstore.delete(self._connect(), path)
-            except FileNotFoundError:
-                return
-            if self._location.is_local:
-                sync_directories([os.path.dirname(self._location.child(path))], self._location.uri)
+        """Remove an object; an absent one is success. Not synced: what a power cut brings back is stale, not wrong."""
+        with store_errors(f"delete {self._location.child(path)}"), contextlib.suppress(FileNotFoundError):
+            obstore.delete(self._connect(), path)
 
     def names(self, directory: str) -> list[str]:
         """Names of the objects directly in a directory, sorted. A missing directory is empty."""

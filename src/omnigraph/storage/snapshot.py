@@ -57,13 +57,6 @@ def read_snapshot(handle: Handle, branch: str) -> Snapshot:
     return _from_newest_fragment(handle, branch) or fold(handle, branch)
 
 
-def fingerprint(handle: Handle) -> tuple[int, str]:
-    """Tells two states of a manifest branch apart, also when a branch was deleted and made again."""
-    fragments = handle.get_fragments()
-    newest = max(fragments, key=lambda fragment: fragment.fragment_id) if fragments else None
-    return handle.version, newest.metadata.files[0].path if newest else ""
-
-
 def _from_newest_fragment(handle: Handle, branch: str) -> Snapshot | None:
     fragments = handle.get_fragments()
     if not fragments:

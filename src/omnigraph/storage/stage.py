@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
 
 from omnigraph import limits
+from omnigraph.storage.blobs import has_blobs, physical_rows
 from omnigraph.storage.faults import store_errors
 from omnigraph.storage.filters import one_of
 from omnigraph.storage.tables import DATA_STORAGE_VERSION, Handle
@@ -134,7 +135,7 @@ def _fold_small(handle: Handle, gone: np.ndarray[Any, Any]) -> _Folded | None:
     row logarithmic. Tables with blob columns are left alone: their bytes would have to be copied.
     """
     fragments = sorted(handle.get_fragments(), key=lambda fragment: -fragment.fragment_id)
-    if len(fragments) <= limits.SMALL_FRAGMENTS or _has_blobs(handle.schema):
+    if len(fragments) <= limits.SMALL_FRAGMENTS or has_blobs(handle.schema):
         return None
     chosen: list[Any] = []
     gathered = 0
@@ -154,10 +155,6 @@ def _fold_small(handle: Handle, gone: np.ndarray[Any, Any]) -> _Folded | None:
         rows.select(handle.schema.names),
         rows.column("_rowid").to_numpy(),
     )
-
-
-def _has_blobs(schema: pa.Schema) -> bool:
-    return any((field.metadata or {}).get(b"ARROW:extension:name") == b"lance.blob.v2" for field in schema)
 
 
 def _update(
@@ -203,4 +200,5 @@ def _with_row_ids(fragments: list[FragmentMetadata], row_ids: np.ndarray[Any, An
 
 
 def _write(handle: Handle, rows: pa.Table) -> list[FragmentMetadata]:
+    rows = physical_rows(rows, handle.schema)
     return write_fragments(rows, handle, schema=handle.schema, mode="append", data_storage_version=DATA_STORAGE_VERSION)

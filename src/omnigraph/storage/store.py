@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import threading
 from dataclasses import dataclass
-from typing import Any
 
 from omnigraph import ids, limits
 from omnigraph.errors import BranchNotFound, CorruptGraph, GraphNotFound, HistoricalVersionReclaimed
@@ -19,7 +18,7 @@ from omnigraph.storage.location import Location
 from omnigraph.storage.mirror import Mirror
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.section import Sections
-from omnigraph.storage.snapshot import Snapshot, fingerprint, read_snapshot
+from omnigraph.storage.snapshot import Snapshot, read_snapshot
 from omnigraph.storage.tables import Handle, Tables
 
 
@@ -46,7 +45,7 @@ class GraphStore:
         self.tables = Tables(location)
         self.sections = Sections(location, self.objects)
         self.mirror = Mirror(self.tables)
-        self._newest: dict[str, tuple[Any, Snapshot]] = {}
+        self._newest: dict[str, tuple[str, Snapshot]] = {}
         self._lock = threading.Lock()
 
     @staticmethod
@@ -59,27 +58,31 @@ class GraphStore:
 
     def refresh(self, branch: str, *, migrate_layout: bool = False) -> Snapshot:
         """The newest state, and on request in the current layout: the stamp is per branch, so each is migrated."""
-        ref = self.branch_ref(branch)
+        identity = self.branch_ref(branch).identity
+        with self._lock:
+            known = self._newest.get(branch)
+        if known and known[0] == identity and self._is_newest(known[1]):
+            return known[1]
         handle = self._newest_manifest(branch)
         if migrate_layout and manifest.stamp_of(handle) < limits.INTERNAL_SCHEMA_VERSION:
             handle = migrate.to_current(self.tables, handle, self.lance_branch(branch))
         with store_errors("read the manifest"):
-            mark = (ref.identity, *fingerprint(handle))
-            with self._lock:
-                known = self._newest.get(branch)
-            if known and known[0] == mark:
-                return known[1]
             snapshot = read_snapshot(handle, branch)
-            self._remember(mark, snapshot)
-            return snapshot
+        if manifest.stamp_of(handle) == limits.INTERNAL_SCHEMA_VERSION:
+            self._remember(identity, snapshot)
+        return snapshot
+
+    def _is_newest(self, snapshot: Snapshot) -> bool:
+        with store_errors("look at the manifest"):
+            return bool(snapshot.handle.latest_version == snapshot.version)
 
     def adopt(self, snapshot: Snapshot) -> None:
         """Remember a snapshot that this process just published, so that nobody needs to read it back."""
-        self._remember((self.branch_ref(snapshot.branch).identity, *fingerprint(snapshot.handle)), snapshot)
+        self._remember(self.branch_ref(snapshot.branch).identity, snapshot)
 
-    def _remember(self, mark: Any, snapshot: Snapshot) -> None:
+    def _remember(self, identity: str, snapshot: Snapshot) -> None:
         with self._lock:
-            self._newest[snapshot.branch] = (mark, snapshot)
+            self._newest[snapshot.branch] = (identity, snapshot)
 
     def snapshot_at(self, branch: str, version: int) -> Snapshot:
         """The state of a branch at one manifest version."""

@@ -17,6 +17,7 @@ import pyarrow as pa
 from omnigraph import limits
 from omnigraph.errors import CorruptGraph, HistoricalVersionReclaimed
 from omnigraph.storage import durable
+from omnigraph.storage.blobs import physical_schema
 from omnigraph.storage.faults import READ_EXCEPTIONS, STORE_EXCEPTIONS, reason, store_errors
 from omnigraph.storage.location import Location
 
@@ -43,7 +44,7 @@ class Tables:
     def create(self, path: str, schema: pa.Schema) -> Handle:
         """Make an empty table. Fails when something is there."""
         with store_errors(f"create table {path}"):
-            return self.write_new(path, schema.empty_table())
+            return self.write_new(path, physical_schema(schema).empty_table())
 
     def write_new(self, path: str, rows: pa.Table) -> Handle:
         """Make a table with its first rows in its first version."""

@@ -27,7 +27,7 @@ from omnigraph.storage import durable, lineage
 from omnigraph.storage.commit import sidecar
 from omnigraph.storage.commit.apply import commit_table, new_pin
 from omnigraph.storage.commit.fork import BaseMoved, writable
-from omnigraph.storage.commit.publish import GraphChange, publish
+from omnigraph.storage.commit.publish import GraphChange, publish, stage_publish
 from omnigraph.storage.commit.sidecar import CommitDraft, Sidecar, TableIntent, WriterKind
 from omnigraph.storage.faults import store_errors
 from omnigraph.storage.manifest import Commit, Pin
@@ -152,12 +152,16 @@ def _commit(
     _sync_staged(store, prepared, record)
     sidecar.write(store.objects, record)
     failpoints.reach("write.after_sidecar")
+    change = _change(store, record, prepared)
     try:
-        handles = _commit_tables(store, record, prepared, fence)
+        with ThreadPoolExecutor(1) as aside:  # the rows of the publish are written while the tables commit
+            staging = aside.submit(stage_publish, store, base, change, fence)
+            handles = _commit_tables(store, record, prepared, fence)
+            staged = staging.result()
         failpoints.reach("write.after_all_table_commits")
         if writer.kind is WriterKind.ENSURE_INDICES:
             failpoints.reach("ensure_indices.post_phase_b_pre_manifest_commit")
-        published = publish(store, writer.branch, _change(store, record, prepared), fence, record.operation_id)
+        published = publish(store, writer.branch, change, fence, record.operation_id, staged)
     except (OutcomeUnknown, RecoveryRequired):
         raise
     except (StorageError, ConflictError) as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import lance
@@ -23,7 +23,6 @@ from omnigraph.errors import (
     InternalError,
     NotFoundError,
     OutcomeUnknown,
-    ReadSetChanged,
     RowLevelCasContention,
     StorageError,
 )
@@ -45,14 +44,12 @@ class GraphChange:
         pins: tables at their new version; a key that is new to the graph is registered by its first pin.
         tombstones: tables that disappear, with the version at which they do.
         expected: version each touched table must still show; 0 means that the key must not exist.
-        base_head: head commit the change was computed on, None to accept any.
     """
 
     commit: CommitDraft
     pins: tuple[Pin, ...] = ()
     tombstones: tuple[tuple[str, int], ...] = ()
     expected: Mapping[str, int] = field(default_factory=dict)
-    base_head: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +58,37 @@ class Published:
     snapshot: Snapshot
 
 
-def publish(store: GraphStore, branch: str, change: GraphChange, fence: Fence, operation_id: str) -> Published:
-    """Make a change visible; raise a conflict if what it expected does not hold, OutcomeUnknown if nobody can tell."""
+@dataclass(frozen=True, slots=True)
+class StagedPublish:
+    """The rows of a publish, written but not visible. Good for one base only."""
+
+    base: Snapshot
+    commit: Commit
+    after: Snapshot  # without its handle and addresses, which the commit brings
+    operation: Any
+    present: list[int]  # offsets of the rows of the present in the newest fragment
+
+
+def publish(
+    store: GraphStore,
+    branch: str,
+    change: GraphChange,
+    fence: Fence,
+    operation_id: str,
+    staged: StagedPublish | None = None,
+) -> Published:
+    """Make a change visible; raise a conflict if what it expected does not hold, OutcomeUnknown if nobody can tell.
+
+    Args:
+        staged: rows that were staged ahead; used if the branch still stands on their base.
+    """
     for attempt in range(limits.PUBLISHER_RETRY_BUDGET + 1):
         if attempt:
             time.sleep(random.uniform(*limits.PUBLISH_BACKOFF_SECONDS))
         base = store.refresh(branch, migrate_layout=True)
-        _check_expectations(base, change)
-        published = _attempt(store, base, change, fence, operation_id)
+        if staged is None or staged.base is not base:
+            staged = stage_publish(store, base, change, fence)
+        published = _attempt(store, staged, operation_id)
         if published:
             store.adopt(published.snapshot)
             return published
@@ -79,9 +99,28 @@ def publish(store: GraphStore, branch: str, change: GraphChange, fence: Fence, o
     )
 
 
+def stage_publish(store: GraphStore, base: Snapshot, change: GraphChange, fence: Fence) -> StagedPublish:
+    """Check what a change expects of its base and write its rows. Shows nothing yet."""
+    _check_expectations(base, change)
+    fence.check(base.epoch)
+    commit = Commit(
+        id=change.commit.id,
+        branch=base.branch,
+        version=base.version + 1,
+        parent=lineage.head_id(store.tables, base),
+        merged_parent=change.commit.merged_parent,
+        actor=change.commit.actor,
+        created_at=change.commit.created_at,
+    )
+    head = Head(commit.id, commit.parent, max(fence.epoch, base.epoch), commit.version)
+    pins, hidden = _after(base, change)
+    after = Snapshot(base.branch, commit.version, head, pins, hidden, {}, None)
+    with store_errors("stage the publish"):
+        operation, present = _write_rows(base, change, commit, after)
+    return StagedPublish(base, commit, after, operation, present)
+
+
 def _check_expectations(base: Snapshot, change: GraphChange) -> None:
-    if change.base_head is not None and base.head is not None and base.head.commit_id != change.base_head:
-        raise ReadSetChanged(f"the head of branch '{base.branch}'", change.base_head, base.head.commit_id)
     for key, expected in change.expected.items():
         actual = base.version_of(key)
         if actual != expected:
@@ -110,29 +149,12 @@ def _check_pin(base: Snapshot, pin: Pin) -> None:
         raise InternalError(f"version {pin.version} of '{pin.table_key}' does not follow {current}")
 
 
-def _attempt(
-    store: GraphStore, base: Snapshot, change: GraphChange, fence: Fence, operation_id: str
-) -> Published | None:
+def _attempt(store: GraphStore, staged: StagedPublish, operation_id: str) -> Published | None:
     """One compare-and-swap on the manifest; None when another publish came first."""
-    parent = lineage.head_id(store.tables, base)
-    version = base.version + 1
-    commit = Commit(
-        id=change.commit.id,
-        branch=base.branch,
-        version=version,
-        parent=parent,
-        merged_parent=change.commit.merged_parent,
-        actor=change.commit.actor,
-        created_at=change.commit.created_at,
-    )
-    fence.check(base.epoch)
-    head = Head(commit.id, parent, max(fence.epoch, base.epoch), version)
-    pins, hidden = _after(base, change)
-    with store_errors("stage the publish"):
-        written = _write_rows(store, base, change, commit, head, pins, hidden)
+    base, commit = staged.base, staged.commit
     transaction = lance.Transaction(
         base.version,
-        written.operation,
+        staged.operation,
         transaction_properties={
             "omnigraph.commit_id": commit.id,
             "omnigraph.actor": commit.actor or "",
@@ -149,14 +171,13 @@ def _attempt(
         found = _look(store, base.branch, commit, error)
         if found is None:
             raise StorageError(f"the publish on branch '{base.branch}' failed before it took effect") from error
+        _sync(store, staged, transaction)
         return found
-    if handle.version != version:
-        snapshot = store.refresh(base.branch)  # somebody without head rows wrote in between: fold
-        return Published(commit, snapshot)
-    _sync(store, base.branch, written, transaction, handle.version)
+    if handle.version != commit.version:
+        return Published(commit, store.refresh(base.branch))  # a writer without head rows came in between: fold
+    _sync(store, staged, transaction)
     newest = max(fragment.fragment_id for fragment in handle.get_fragments())
-    snapshot = Snapshot(base.branch, version, head, pins, hidden, {newest: written.present}, handle)
-    return Published(commit, snapshot)
+    return Published(commit, replace(staged.after, present_rows={newest: staged.present}, handle=handle))
 
 
 def _landed(store: GraphStore, branch: str, commit: Commit) -> Published | None:
@@ -187,24 +208,12 @@ def _after(base: Snapshot, change: GraphChange) -> tuple[dict[str, Pin], dict[st
     return dict(sorted(pins.items())), dict(sorted(hidden.items()))
 
 
-@dataclass(frozen=True, slots=True)
-class _Written:
-    operation: Any
-    present: list[int]  # offsets of the rows of the present in the newest fragment
-
-
-def _write_rows(
-    store: GraphStore,
-    base: Snapshot,
-    change: GraphChange,
-    commit: Commit,
-    head: Head,
-    pins: dict[str, Pin],
-    hidden: dict[str, Hidden],
-) -> _Written:
-    present = [manifest.table_row(pin) for pin in pins.values()]
-    present += [manifest.hidden_row(entry) for entry in hidden.values()]
-    present.append(manifest.head_row(base.branch, head))
+def _write_rows(base: Snapshot, change: GraphChange, commit: Commit, after: Snapshot) -> tuple[Any, list[int]]:
+    """Write the fragment that describes the present after this publish; returns the operation and where it lies."""
+    present = [manifest.table_row(pin) for pin in after.pins.values()]
+    present += [manifest.hidden_row(entry) for entry in after.hidden.values()]
+    if after.head:
+        present.append(manifest.head_row(base.branch, after.head))
     unchanged = {pin.table_key for pin in change.pins if base.pins.get(pin.table_key) == pin}
     past = [manifest.table_version_row(pin) for pin in change.pins if pin.table_key not in unchanged]
     past += [manifest.tombstone_row(key, version) for key, version in change.tombstones]
@@ -227,7 +236,7 @@ def _write_rows(
     operation = lance.LanceOperation.Update(
         removed_fragment_ids=sorted(removed), updated_fragments=changed, new_fragments=new
     )
-    return _Written(operation, list(range(len(present))))
+    return operation, list(range(len(present)))
 
 
 def _history_to_merge(handle: Handle) -> set[int]:
@@ -259,14 +268,10 @@ def _write(handle: Handle, rows: pa.Table) -> list[Any]:
     )
 
 
-def _sync(store: GraphStore, branch: str, written: _Written, transaction: Any, version: int) -> None:
+def _sync(store: GraphStore, staged: StagedPublish, transaction: Any) -> None:
     if not store.location.is_local:
         return
-    root = store.tables.uri(manifest.PATH, store.lance_branch(branch))
-    durable.sync_files(
-        [
-            *durable.files_of(root, written.operation),
-            *durable.files_of_version(root, transaction, version_file(version)),
-        ],
-        store.location.uri,
-    )
+    root = store.tables.uri(manifest.PATH, store.lance_branch(staged.base.branch))
+    files = durable.files_of(root, staged.operation)
+    files += durable.files_of_version(root, transaction, version_file(staged.commit.version))
+    durable.sync_files(files, store.location.uri)
