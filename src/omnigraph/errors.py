@@ -55,6 +55,7 @@ OmniGraphError
 │   └── UnreadableSidecar         a recovery record cannot be understood; kept for the operator
 ├── RecoveryRequired              an interrupted write must be resolved first
 ├── OutcomeUnknown                the write may or may not have happened; look before retrying
+├── MissingExtra                  install an optional package (also an ImportError)
 └── InternalError                 a bug in OmniGraph
 """
 
@@ -382,6 +383,10 @@ class RecoveryRequired(OmniGraphError):
 
 class OutcomeUnknown(OmniGraphError):
     code = "outcome_unknown"
+
+
+class MissingExtra(OmniGraphError, ImportError):
+    code = "missing_extra"
 
 
 class InternalError(OmniGraphError):

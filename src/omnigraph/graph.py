@@ -15,17 +15,22 @@ from typing import Literal, Self
 import pyarrow as pa
 
 from omnigraph import ids
-from omnigraph.errors import GraphNotFound, InputError, InternalError, ReadOnly, TypeNotFound
+from omnigraph.engine.reads import ReadRequest, Reads
+from omnigraph.engine.result import Result
+from omnigraph.engine.run import Explanation
+from omnigraph.errors import InputError, InternalError, ReadOnly, TypeNotFound
 from omnigraph.history import branches as branch_control
 from omnigraph.history.branches import Branch
 from omnigraph.history.resolve import At, get_commit, list_commits, snapshot_at
+from omnigraph.query.lint import Report
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.compile import CompiledSchema, compile_schema
-from omnigraph.schema.contract import check_contract, state_text
+from omnigraph.schema.contract import check_files, missing_files, state_text
 from omnigraph.schema.paths import table_path
 from omnigraph.storage import create
 from omnigraph.storage.blobs import AS_BYTES
+from omnigraph.storage.faults import store_errors
 from omnigraph.storage.location import parse_location
 from omnigraph.storage.manifest import Commit, Pin
 from omnigraph.storage.mirror import catch_up
@@ -36,6 +41,7 @@ from omnigraph.storage.store import GraphStore
 from omnigraph.upkeep.indexes import IndexReport, ensure_indices
 from omnigraph.write.change import Change
 from omnigraph.write.commit import WriteRequest, WriteResult, write
+from omnigraph.write.mutate import MutationRequest, MutationResult, mutate
 
 
 def init(uri: str | os.PathLike[str], schema: str | Path, *, actor: str | None = None, force: bool = False) -> Graph:
@@ -81,17 +87,19 @@ def open_graph(uri: str | os.PathLike[str], *, mode: Literal["rw", "ro"] = "rw",
     if mode == "rw":
         snapshot = store.refresh(ids.MAIN, migrate_layout=True)
         sweep.sweep(store)
-        catch_up(store.tables, snapshot)
-    return Graph(store, _read_schema(store), mode=mode, actor=ids.actor_id(actor))
+        catch_up(store.tables, snapshot, store.sections)
+    return Graph(store, _read_schema(store, mode), mode=mode, actor=ids.actor_id(actor))
 
 
-def _read_schema(store: GraphStore) -> CompiledSchema:
-    texts = [store.objects.read(name) for name in create.SCHEMA_FILES]
-    missing = [name for name, text in zip(create.SCHEMA_FILES, texts, strict=True) if text is None]
-    if missing:
-        raise GraphNotFound(f"the graph at {store.location.uri} lacks {', '.join(missing)}", uri=store.location.uri)
-    source, ir, state = (text.decode("utf-8") for text in texts if text is not None)
-    return check_contract(source, ir, state)
+def _read_schema(store: GraphStore, mode: str) -> CompiledSchema:
+    files = {name: store.objects.read(name) for name in create.SCHEMA_FILES}
+    if None in files.values() and len(store.branch_refs()) == 1:
+        completed = missing_files(files)
+        if mode == "rw":
+            for name, content in completed.items():
+                store.objects.create(name, content)
+        files |= completed
+    return check_files(files)
 
 
 class Graph:
@@ -103,6 +111,7 @@ class Graph:
         self._mode = mode
         self._actor = actor
         self._process = os.getpid()
+        self._reads = Reads(store, compiled.catalog)
 
     @property
     def uri(self) -> str:
@@ -154,6 +163,68 @@ class Graph:
         )
         return write(self._writer(), self.catalog, request)
 
+    def query(
+        self,
+        source: str | Path,
+        name: str | None = None,
+        params: Mapping[str, object] | None = None,
+        *,
+        branch: str = ids.MAIN,
+        at: At | None = None,
+    ) -> Result:
+        """Run a read query on one consistent state.
+
+        Args:
+            source: the `.gq` text, or the path of a file that holds it.
+            name: the query to run; may be left out when there is only one.
+            params: values by name without ``$``.
+            at: a commit id, a manifest version or a time; None reads the newest state.
+        """
+        return self._reads.run(self._read_request(source, name, params, branch, at))
+
+    def explain(
+        self,
+        source: str | Path,
+        name: str | None = None,
+        params: Mapping[str, object] | None = None,
+        *,
+        branch: str = ids.MAIN,
+        at: At | None = None,
+        run: bool = False,
+    ) -> Explanation:
+        """The plan of a read query, as text with ``str()``; with ``run`` also what each step did."""
+        return self._reads.explain(self._read_request(source, name, params, branch, at), run=run)
+
+    def lint(self, source: str | Path) -> Report:
+        """Check every query of a text against the schema without running it."""
+        return self._reads.lint(source)
+
+    def mutate(
+        self,
+        source: str | Path,
+        name: str | None = None,
+        params: Mapping[str, object] | None = None,
+        *,
+        branch: str = ids.MAIN,
+        if_commit: str | None = None,
+    ) -> MutationResult:
+        """Run a write query as one commit: all its statements or none.
+
+        An update or delete means the rows at the time of its commit: when another writer was faster, the whole query
+        is run again on the new state.
+
+        Args:
+            source: the `.gq` text, or the path of a file that holds it.
+            name: the query to run; may be left out when there is only one.
+            params: values by name without ``$``.
+            if_commit: refuse unless this is the branch's head.
+
+        Raises:
+            PreconditionFailed: ``if_commit`` is not the head.
+        """
+        request = MutationRequest(source, name, params, _branch(branch), self._actor, if_commit)
+        return mutate(self._writer(), self.catalog, request)
+
     def ensure_indices(self, branch: str = ids.MAIN) -> IndexReport:
         """Build missing indexes and extend those that lag behind."""
         return ensure_indices(self._writer(), self.catalog, _branch(branch))
@@ -177,6 +248,16 @@ class Graph:
 
     def __repr__(self) -> str:
         return f"Graph({self.uri!r}, mode={self._mode!r})"
+
+    def _read_request(
+        self,
+        source: str | Path,
+        name: str | None,
+        params: Mapping[str, object] | None,
+        branch: str,
+        at: At | None,
+    ) -> ReadRequest:
+        return ReadRequest(source, name, params, snapshot_at(self._reader(), _branch(branch), at), at)
 
     def _reader(self) -> GraphStore:
         if os.getpid() != self._process:
@@ -255,9 +336,10 @@ class Snapshot:
         """Rows of a type as an Arrow table."""
         pin = self._pin(type_name)
         handle = self._store.tables.at(pin.location, pin.branch, pin.version, pin.origin)
-        table: pa.Table = handle.to_table(
-            columns=list(columns) if columns is not None else None, blob_handling=AS_BYTES
-        )
+        with store_errors(f"read '{pin.table_key}'"):
+            table: pa.Table = handle.to_table(
+                columns=list(columns) if columns is not None else None, blob_handling=AS_BYTES
+            )
         return table
 
     def _pin(self, type_name: str) -> Pin:

@@ -25,6 +25,19 @@ PUBLISH_BACKOFF_SECONDS: Final = (0.005, 0.05)
 #: where nothing can move, so that a busy branch starves nobody.
 REPREPARE_BUDGET: Final = 3
 
+#: A mutation whose tables moved is run again this often, each time as a whole. The last time it is computed inside the
+#: commit section, so that it always comes to an end.
+MUTATION_RETRIES: Final = 5
+
+#: Pause before a mutation is run again, in seconds; the real one is random between these.
+MUTATION_BACKOFF_SECONDS: Final = (0.005, 0.05)
+
+#: Row data that one `update` may read, in bytes. All of it is held in memory until the commit.
+MUTATION_BYTES: Final = 2 * 1024**3
+
+#: Longest address of an external blob, in bytes.
+BLOB_URI_BYTES: Final = 65_536
+
 #: A publish merges old fragments of the manifest when it holds more than this many. Each publish adds one.
 MANIFEST_FRAGMENTS: Final = 48
 
@@ -51,6 +64,9 @@ OPEN_TABLES: Final = 256
 #: Tables of one write are staged and committed by this many threads.
 TABLE_THREADS: Final = 8
 
+#: How many compiled queries, and plans of them, an open graph keeps.
+COMPILED_QUERIES: Final = 256
+
 #: Longest branch name, in bytes.
 BRANCH_NAME_BYTES: Final = 128
 
@@ -59,6 +75,15 @@ ACTOR_BYTES: Final = 256
 
 #: A mirror dataset is compacted when it has more than this many fragments.
 MIRROR_FRAGMENTS: Final = 64
+
+#: Rows of a result that become Python objects at a time when it is iterated or written as JSON. Enough to make the
+#: work per batch vanish, few enough to stay within some tens of MB.
+RESULT_BATCH_ROWS: Final = 8_192
+
+#: A notebook shows at most this many rows and columns of a result, and this many characters of a value.
+SHOWN_ROWS: Final = 50
+SHOWN_COLUMNS: Final = 30
+SHOWN_CHARACTERS: Final = 200
 
 #: How often a branch listing is repeated when a branch vanishes while it is read.
 BRANCH_LISTING_RETRIES: Final = 3
@@ -80,3 +105,11 @@ def lease_seconds() -> float:
 def fsync_enabled() -> bool:
     """Local commits are synced to the disk unless ``OMNIGRAPH_FSYNC=0``."""
     return os.environ.get("OMNIGRAPH_FSYNC", "1") != "0"
+
+
+def engine_cache_bytes() -> int:
+    """Memory that queries may keep between each other (``OMNIGRAPH_CACHE_BYTES``); a quarter of the machine's."""
+    given = os.environ.get("OMNIGRAPH_CACHE_BYTES")
+    if given:
+        return int(given)
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4

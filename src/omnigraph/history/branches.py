@@ -10,10 +10,11 @@ import contextlib
 from dataclasses import dataclass
 
 from omnigraph import failpoints, ids
-from omnigraph.errors import BranchExists, BranchInUse, BranchNotFound, InvalidName, StorageError
+from omnigraph.errors import BranchExists, BranchInUse, BranchNotFound, InvalidName, LimitError, StorageError
 from omnigraph.history.resolve import At, locate
 from omnigraph.storage import manifest
 from omnigraph.storage.commit import sidecar
+from omnigraph.storage.commit.fork import drop_fork
 from omnigraph.storage.faults import STORE_EXCEPTIONS
 from omnigraph.storage.lineage import COMMITS_PATH
 from omnigraph.storage.recovery.sweep import discard_records, heal_branch
@@ -70,8 +71,8 @@ def delete_branch(store: GraphStore, name: str) -> None:
             store.forget_branch(name)
             failpoints.reach("branch_delete.before_table_cleanup")
             for location in [*owned, COMMITS_PATH]:
-                with contextlib.suppress(StorageError, *STORE_EXCEPTIONS):
-                    store.tables.drop_branch(location, name)
+                with contextlib.suppress(StorageError, LimitError, *STORE_EXCEPTIONS):
+                    drop_fork(store, location, name)
             discard_records(store, name)
 
 

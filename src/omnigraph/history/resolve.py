@@ -67,8 +67,9 @@ def get_commit(store: GraphStore, commit_id: str, branch: str = ids.MAIN) -> Com
 def list_commits(store: GraphStore, branch: str, limit: int | None, before: str | None) -> list[Commit]:
     """The first-parent history of a branch, newest first; ``before`` continues below a commit."""
     snapshot = store.snapshot(branch)
-    known = lineage.commits_of(store.tables, snapshot)
-    chain = list(lineage.first_parents(lineage.head_id(store.tables, snapshot), known))
+    head = lineage.head_commit(store.tables, snapshot)  # synthetic where nothing was recorded
+    known = {head.id: head, **lineage.commits_of(store.tables, snapshot)}
+    chain = list(lineage.first_parents(head.id, known))
     if before is not None:
         position = next((i for i, commit in enumerate(chain) if commit.id == before), None)
         if position is None:

@@ -7,6 +7,7 @@ ties them. This module only compares texts; storage reads and writes them.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from omnigraph.errors import LimitError, SchemaFilesDisagree, SourceError
@@ -29,6 +30,39 @@ def state_text(schema_hash: str) -> str:
         "schema_identity_version": _IDENTITY_VERSION,
     }
     return json.dumps(state, indent=2) + "\n"
+
+
+def check_files(files: Mapping[str, bytes | None]) -> CompiledSchema:
+    """The same as `check_contract` for the three files as they were found, None for one that is missing."""
+    texts = []
+    for name in (SOURCE_FILE, IR_FILE, STATE_FILE):
+        content = files[name]
+        if content is None:
+            raise _disagree(name, "it is missing")
+        try:
+            texts.append(content.decode("utf-8"))
+        except UnicodeDecodeError:
+            raise _disagree(name, "it is not UTF-8 text") from None
+    return check_contract(*texts)
+
+
+def missing_files(files: Mapping[str, bytes | None]) -> dict[str, bytes]:
+    """The compiled form and the state of a very old graph that has only its source, in the order to write them.
+
+    A state that is missing beside the right compiled form is what a crash between the two writes leaves. Everything
+    else is not ours to complete: the answer is empty.
+    """
+    source, ir = files[SOURCE_FILE], files[IR_FILE]
+    if source is None or files[STATE_FILE] is not None:
+        return {}
+    try:
+        compiled = compile_schema(source.decode("utf-8"), file=SOURCE_FILE)
+    except (SourceError, LimitError, UnicodeDecodeError):
+        return {}
+    wanted = {IR_FILE: compiled.ir_text.encode(), STATE_FILE: state_text(compiled.hash).encode()}
+    if ir is None:
+        return wanted
+    return {STATE_FILE: wanted[STATE_FILE]} if ir == wanted[IR_FILE] else {}
 
 
 def check_contract(source_text: str, ir_text: str, state_text: str) -> CompiledSchema:

@@ -44,7 +44,7 @@ def physical_rows(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _is_blob(field: pa.Field) -> bool:
-    return getattr(field.type, "extension_name", None) == _PHYSICAL.extension_name
+    return bool(getattr(field.type, "extension_name", None) == _PHYSICAL.extension_name)
 
 
 def _wrapped(column: pa.ChunkedArray, type_: Any) -> pa.Array:

@@ -157,6 +157,7 @@ def _create_manifest(store: GraphStore, graph: NewGraph) -> None:
     failpoints.reach("init.post_manifest_create")
     try:
         store.tables.newest(manifest.PATH).update_config({"table_version_management": "true"})
+        store.tables.sync_newest(manifest.PATH)
         store.tables.write_new(lineage.COMMITS_PATH, mirror.commit_rows([genesis]))
         store.tables.write_new(lineage.ACTORS_PATH, mirror.actor_rows([genesis]))
     except STORE_EXCEPTIONS as error:

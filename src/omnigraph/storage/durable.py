@@ -65,12 +65,19 @@ def files_of(table_uri: str, operation: Any) -> list[str]:
     """Files that staging an operation wrote: data, deletions, index parts."""
     files = []
     for fragment in [*getattr(operation, "new_fragments", ()), *getattr(operation, "fragments", ())]:
-        files += [f"{table_uri}/data/{file.path}" for file in fragment.files]
+        for file in fragment.files:
+            files += [f"{table_uri}/data/{file.path}", *_blobs_of(f"{table_uri}/data/{file.path}")]
     for fragment in getattr(operation, "updated_fragments", ()):
         files.append(f"{table_uri}/{fragment.deletion_file.path(fragment.id)}")
     for index in getattr(operation, "new_indices", ()):
         files += [f"{table_uri}/_indices/{index.uuid}/{file.path}" for file in index.files or ()]
     return files
+
+
+def _blobs_of(data_file: str) -> list[str]:
+    """Large blob values lie in a directory named after their data file."""
+    directory = data_file.removesuffix(".lance")
+    return [os.path.join(directory, name) for name in os.listdir(directory)] if os.path.isdir(directory) else []
 
 
 def files_of_version(table_uri: str, transaction: Any, version_file: str) -> list[str]:

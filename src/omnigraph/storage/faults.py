@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 from lance.commit import CommitConflictError
 from obstore.exceptions import BaseError
+from pyarrow import ArrowInvalid
 
 from omnigraph.errors import OmniGraphError, StoreUnavailable
 
@@ -22,6 +23,9 @@ STORE_EXCEPTIONS: tuple[type[Exception], ...] = (OSError, RuntimeError, BaseErro
 READ_EXCEPTIONS: tuple[type[Exception], ...] = (ValueError, TypeError, AttributeError, *STORE_EXCEPTIONS)
 
 __all__ = ["READ_EXCEPTIONS", "STORE_EXCEPTIONS", "CommitConflictError", "reason", "store_errors"]
+
+#: How Lance says through Arrow that a scan could not read a file; any other ArrowInvalid is about values.
+_SCAN_FAILED = "LanceError(IO)"
 
 _SOURCE_PLACE = re.compile(r",?\s*(?:location: )?\S*\.rs:\d+(?::\d+)?")
 _WORDS = (
@@ -55,4 +59,8 @@ def store_errors(action: str) -> Iterator[None]:
     except OmniGraphError:
         raise
     except STORE_EXCEPTIONS as error:
+        raise StoreUnavailable(f"could not {action}: {reason(error)}") from error
+    except ArrowInvalid as error:
+        if _SCAN_FAILED not in str(error):
+            raise
         raise StoreUnavailable(f"could not {action}: {reason(error)}") from error

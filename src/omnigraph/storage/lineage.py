@@ -25,10 +25,23 @@ def commits_of(tables: Tables, snapshot: Snapshot) -> dict[str, Commit]:
     found = {commit.id: commit for commit in _manifest_commits(snapshot.handle)}
     ends_early = any(commit.parent is not None and commit.parent not in found for commit in found.values())
     if not found or ends_early or (snapshot.head and snapshot.head.version != snapshot.version):
+        reach = _reach(tables, snapshot)
         for commit in mirrored_commits(tables, snapshot.branch):
-            if commit.version <= snapshot.version or commit.branch != snapshot.branch:
+            if commit.version <= reach.get(commit.branch, 0):
                 found.setdefault(commit.id, commit)
     return found
+
+
+def _reach(tables: Tables, snapshot: Snapshot) -> dict[str, int]:
+    """How much of each branch's own history a snapshot shows: its branch up to now, its ancestors up to the forks."""
+    refs = tables.branches(manifest.PATH)
+    reach, branch, version = {}, snapshot.branch, snapshot.version
+    while branch not in reach:
+        reach[branch] = version
+        if branch in refs:
+            ref = refs[branch]
+            branch, version = ref["parent_branch"] or ids.MAIN, min(version, int(ref["parent_version"]))
+    return reach
 
 
 def head_id(tables: Tables, snapshot: Snapshot) -> str:
@@ -44,9 +57,11 @@ def head_commit(tables: Tables, snapshot: Snapshot) -> Commit:
         commit = find_commit(snapshot.handle, snapshot.head.commit_id)
         if commit:
             return commit
-    known = commits_of(tables, snapshot)
-    if known:
-        return max(known.values(), key=lineage_order)
+    reach = _reach(tables, snapshot)
+    known = commits_of(tables, snapshot).values()
+    own = [commit for commit in known if commit.version <= reach.get(commit.branch, 0)]  # not those of merged branches
+    if own:
+        return max(own, key=lineage_order)
     return Commit(
         id=ids.synthetic_commit_id(snapshot.branch, snapshot.version),
         branch=snapshot.branch,

@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from omnigraph.errors import InvalidUri
 
@@ -47,14 +46,15 @@ def parse_location(text: str | os.PathLike[str], environ: Mapping[str, str] | No
     address = os.fspath(text)
     if not address.strip() or "\0" in address:
         raise InvalidUri(f"{address!r} is not a graph address", hint="give a directory or s3://bucket/prefix")
-    scheme = address.partition("://")[0].lower() if "://" in address else ""
-    if scheme == "":
+    if "://" not in address:
         return _local(address)
+    scheme, _, rest = address.partition("://")
+    scheme = scheme.lower()
     if scheme == "file":
-        parts = urlsplit(address)
-        if parts.netloc not in ("", "localhost"):
+        host, slash, path = rest.partition("/")
+        if host not in ("", "localhost"):
             raise InvalidUri(f"{address!r} names another host", hint="use file:///absolute/path")
-        return _local(unquote(parts.path))
+        return _local(unquote(f"{slash}{path}"))
     if scheme == "s3":
         return _s3(address, os.environ if environ is None else environ)
     if scheme in ("http", "https"):
@@ -63,9 +63,9 @@ def parse_location(text: str | os.PathLike[str], environ: Mapping[str, str] | No
 
 
 def _local(path: str) -> Location:
-    if not path:
-        raise InvalidUri("the path of the graph is empty")
-    return Location(os.path.realpath(Path(path).expanduser()))
+    if not path or "\0" in path:
+        raise InvalidUri(f"{path!r} is not a path")
+    return Location(os.path.realpath(os.path.expanduser(path)))
 
 
 def _s3(address: str, environ: Mapping[str, str]) -> Location:

@@ -7,7 +7,8 @@ order, types and nullability of the columns are the on-disk format and never cha
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -70,7 +71,7 @@ class Pin:
     @property
     def origin(self) -> str | None:
         """Transaction that made this version. Version numbers of a re-created branch repeat; this does not."""
-        value = json.loads(self.metadata or "{}").get("transaction")
+        value = _json_object(self.metadata, self.table_key).get("transaction")
         return value if isinstance(value, str) else None
 
 
@@ -104,6 +105,18 @@ class Commit:
     merged_parent: str | None
     actor: str | None
     created_at: datetime
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form that every interface shows. ``graph_branch`` is null for main, times are in microseconds."""
+        return {
+            "graph_commit_id": self.id,
+            "graph_branch": _stored_branch(self.branch),
+            "graph_manifest_version": self.version,
+            "parent_commit_id": self.parent,
+            "merged_parent_commit_id": self.merged_parent,
+            "actor_id": self.actor,
+            "created_at": ids.micros(self.created_at),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,35 +211,36 @@ def to_arrow(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
 
 def commit_of(row: Mapping[str, Any]) -> Commit:
     """Read a `graph_commit` row."""
-    details = _details(row)
-    return Commit(
-        id=row["object_id"],
-        branch=row["table_branch"] or ids.MAIN,
-        version=row["table_version"],
-        parent=details.get("parent_commit_id"),
-        merged_parent=details.get("merged_parent_commit_id"),
-        actor=details.get("actor_id"),
-        created_at=ids.from_micros(int(details["created_at"])),
-    )
+    with _reading(row) as details:
+        return Commit(
+            id=row["object_id"],
+            branch=row["table_branch"] or ids.MAIN,
+            version=int(row["table_version"]),
+            parent=details.get("parent_commit_id"),
+            merged_parent=details.get("merged_parent_commit_id"),
+            actor=details.get("actor_id"),
+            created_at=ids.from_micros(int(details["created_at"])),
+        )
 
 
 def head_of(row: Mapping[str, Any]) -> Head:
     """Read a `graph_head` row. Another writer may not know epoch and version; both are 0 then."""
-    details = _details(row)
-    return Head(
-        commit_id=details["head_commit_id"],
-        parent=details.get("parent_commit_id"),
-        epoch=int(details.get("epoch", 0)),
-        version=int(details.get("manifest_version", 0)),
-    )
+    with _reading(row) as details:
+        return Head(
+            commit_id=details["head_commit_id"],
+            parent=details.get("parent_commit_id"),
+            epoch=int(details.get("epoch", 0)),
+            version=int(details.get("manifest_version", 0)),
+        )
 
 
 def hidden_version_of(row: Mapping[str, Any]) -> int | None:
     """Tombstone recorded in the `table` row of a dropped table."""
     if row["table_version"] is not None:
         return None
-    value = _details(row).get("tombstone")
-    return int(value) if value is not None else None
+    with _reading(row) as details:
+        value = details.get("tombstone")
+        return int(value) if value is not None else None
 
 
 def stamp_of(handle: Any) -> int:
@@ -258,11 +272,21 @@ def _stored_branch(branch: str) -> str | None:
     return None if branch == ids.MAIN else branch
 
 
-def _details(row: Mapping[str, Any]) -> dict[str, Any]:
+@contextmanager
+def _reading(row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The metadata of a row; a value in it that cannot be used is a corrupt row too."""
+    details = _json_object(row["metadata"], row["object_id"])
     try:
-        details = json.loads(row["metadata"] or "{}")
+        yield details
+    except (KeyError, TypeError, ValueError, OverflowError):
+        raise CorruptGraph(f"manifest row {row['object_id']!r} has unreadable metadata") from None
+
+
+def _json_object(text: str | None, row: str) -> dict[str, Any]:
+    try:
+        details = json.loads(text or "{}")
         if isinstance(details, dict):
             return details
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
-    raise CorruptGraph(f"manifest row {row['object_id']!r} has unreadable metadata")
+    raise CorruptGraph(f"manifest row {row!r} has unreadable metadata")

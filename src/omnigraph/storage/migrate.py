@@ -32,6 +32,7 @@ def to_current(tables: Tables, handle: Handle, branch: str | None) -> Handle:
                 handle = tables.newest(manifest.PATH, branch)
                 if manifest.stamp_of(handle) == stamp:
                     handle.update_schema_metadata({manifest.STAMP.decode(): str(stamp + 1)})
+                    tables.sync_newest(manifest.PATH, branch)
             except READ_EXCEPTIONS:
                 if manifest.stamp_of(tables.newest(manifest.PATH, branch)) == stamp and not _raced(
                     tables, branch, handle

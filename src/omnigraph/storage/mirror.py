@@ -7,7 +7,9 @@ finds a gap fills it. They are never read where the manifest has commit rows, an
 from __future__ import annotations
 
 import atexit
+import contextlib
 import queue
+import random
 import threading
 import time
 from collections import defaultdict
@@ -20,11 +22,12 @@ import pyarrow.compute as pc
 from lance.fragment import write_fragments
 
 from omnigraph import failpoints, ids, limits
-from omnigraph.errors import OmniGraphError
+from omnigraph.errors import OmniGraphError, RowLevelCasContention
 from omnigraph.storage import lineage
-from omnigraph.storage.faults import READ_EXCEPTIONS, CommitConflictError
+from omnigraph.storage.faults import READ_EXCEPTIONS, STORE_EXCEPTIONS, CommitConflictError
 from omnigraph.storage.lineage import ACTORS_PATH, COMMITS_PATH
 from omnigraph.storage.manifest import Commit
+from omnigraph.storage.section import CONTROL, Sections
 from omnigraph.storage.snapshot import Snapshot
 from omnigraph.storage.tables import DATA_STORAGE_VERSION, Handle, Tables
 
@@ -46,7 +49,7 @@ ACTORS_SCHEMA = pa.schema(
     ]
 )
 
-_RACES = 8
+_RACES = 32
 
 #: A copy that fails is left to the next commit.
 _COPY_FAILURES: tuple[type[Exception], ...] = (OmniGraphError, *READ_EXCEPTIONS)
@@ -73,8 +76,9 @@ class _Copied:
 class Mirror:
     """Follows the commits of one graph in a thread of its own, which starts with the first commit."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: Tables, sections: Sections) -> None:
         self._tables = tables
+        self._sections = sections
         self._news: queue.SimpleQueue[_News | threading.Event | None] = queue.SimpleQueue()
         self._copied: dict[str, _Copied] = {}
         self._thread: threading.Thread | None = None
@@ -129,8 +133,9 @@ class Mirror:
         try:
             if not self._extend(branch, [item.commit for item in news]):
                 self._copied.pop(branch, None)
-                if catch_up(self._tables, news[-1].snapshot):
-                    self._remember(branch, news[-1].commit.id)
+                versions = catch_up(self._tables, news[-1].snapshot, self._sections)
+                if versions:
+                    self._copied[branch] = _Copied(news[-1].commit.id, *versions)
         except _COPY_FAILURES:
             self._copied.pop(branch, None)  # the next commit compares everything
 
@@ -144,29 +149,32 @@ class Mirror:
         actors = self._tables.newest(ACTORS_PATH)
         if (mirrored.version, actors.version) != (known.commits_version, known.actors_version):
             return False
-        _append(mirrored, commit_rows(commits))
-        named = actor_rows(commits)
-        if named.num_rows:
-            _append(actors, named)
-        self._remember(branch, commits[-1].id)
+        try:
+            version = _append(mirrored, commit_rows(commits))
+            named = actor_rows(commits)
+            named_version = _append(actors, named) if named.num_rows else actors.version
+        except CommitConflictError:
+            return False
+        self._copied[branch] = _Copied(commits[-1].id, version, named_version)
         return True
 
-    def _remember(self, branch: str, last: str) -> None:
-        mirrored = self._tables.newest(COMMITS_PATH, None if branch == ids.MAIN else branch)
-        self._copied[branch] = _Copied(last, mirrored.version, self._tables.newest(ACTORS_PATH).version)
 
+def catch_up(tables: Tables, snapshot: Snapshot, sections: Sections) -> tuple[int, int] | None:
+    """Copy what the mirrors lack of one branch.
 
-def catch_up(tables: Tables, snapshot: Snapshot) -> bool:
-    """Copy what the mirrors lack of one branch. False when the store did not let us; the next commit tries again."""
+    Returns:
+        The versions of the two mirrors that hold it all, or None when the store did not let us: the next commit tries
+        again. A newer version may hold more, of which the caller knows nothing.
+    """
     try:
         wanted = list(lineage.commits_of(tables, snapshot).values())
         failpoints.reach("graph_publish.before_commit_append")
-        _append_missing(tables, COMMITS_PATH, _mirror_branch(tables, snapshot.branch), commit_rows(wanted))
+        branch = _mirror_branch(tables, snapshot.branch, sections)
+        version = _append_missing(tables, COMMITS_PATH, branch, commit_rows(wanted))
         failpoints.reach("graph_publish.between_commit_and_actor")
-        _append_missing(tables, ACTORS_PATH, None, actor_rows(wanted))
-        return True
+        return version, _append_missing(tables, ACTORS_PATH, None, actor_rows(wanted))
     except _COPY_FAILURES:
-        return False
+        return None
 
 
 def commit_rows(commits: list[Commit]) -> pa.Table:
@@ -193,38 +201,44 @@ def actor_rows(commits: list[Commit]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=ACTORS_SCHEMA)
 
 
-def _mirror_branch(tables: Tables, branch: str) -> str | None:
+def _mirror_branch(tables: Tables, branch: str, sections: Sections) -> str | None:
     """The mirror's branch for a graph branch, made on first use at the genesis row, where it can miss nothing."""
     if branch == ids.MAIN:
         return None
     if branch not in tables.branches(COMMITS_PATH):
-        tables.fork(COMMITS_PATH, branch, None, 1)
+        with sections.hold(CONTROL):
+            if branch not in tables.branches(COMMITS_PATH):
+                tables.drop_branch(COMMITS_PATH, branch)  # files of a fork that died before its ref
+                tables.fork(COMMITS_PATH, branch, None, 1)
     return branch
 
 
-def _append_missing(tables: Tables, path: str, branch: str | None, rows: pa.Table) -> None:
-    """Append the rows whose commit the mirror lacks. Two processes may try at once: one append wins, the other looks
-    again, so no commit is copied twice."""
+def _append_missing(tables: Tables, path: str, branch: str | None, rows: pa.Table) -> int:
+    """Append the rows whose commit the mirror lacks; returns the version that holds them all.
+
+    Two processes may try at once: one append wins, the other looks again, so no commit is copied twice.
+    """
     for _ in range(_RACES):
         handle = tables.newest_or_none(path, branch)
         if handle is None:
-            tables.write_new(path, rows)
-            return
+            return int(tables.write_new(path, rows).version)
         known = pa.array(handle.to_table(columns=["graph_commit_id"]).column(0).combine_chunks())
         missing = rows.filter(pc.invert(pc.is_in(rows.column("graph_commit_id"), value_set=known)))
         if missing.num_rows == 0:
-            return
+            return int(handle.version)
         try:
-            _append(handle, missing)
+            return _append(handle, missing)
         except CommitConflictError:
-            continue
-        return
+            time.sleep(random.uniform(*limits.PUBLISH_BACKOFF_SECONDS))
+    raise RowLevelCasContention(f"the copy of commits to {path} lost its race {_RACES} times")
 
 
-def _append(handle: Handle, rows: pa.Table) -> None:
+def _append(handle: Handle, rows: pa.Table) -> int:
     handle = append_strictly(handle, rows)
     if len(handle.get_fragments()) > limits.MIRROR_FRAGMENTS:
-        handle.optimize.compact_files()
+        with contextlib.suppress(*STORE_EXCEPTIONS):  # another process appended meanwhile; a later append compacts
+            handle.optimize.compact_files()
+    return int(handle.version)
 
 
 def append_strictly(handle: Handle, rows: pa.Table) -> Handle:

@@ -29,6 +29,7 @@ class Snapshot:
         hidden: dropped tables by table key.
         present_rows: where the rows of the present lie (fragment id → offsets); the next publish replaces them.
         handle: the open manifest.
+        identity: which branch of this name; one that was deleted and made again is another one.
     """
 
     branch: str
@@ -38,6 +39,7 @@ class Snapshot:
     hidden: Mapping[str, Hidden]
     present_rows: Mapping[int, list[int]] = field(repr=False)
     handle: Handle = field(repr=False, compare=False)
+    identity: str = field(default="", repr=False)
 
     @property
     def epoch(self) -> int:

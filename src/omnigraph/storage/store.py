@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from omnigraph import ids, limits
 from omnigraph.errors import BranchNotFound, CorruptGraph, GraphNotFound, HistoricalVersionReclaimed
@@ -44,8 +44,8 @@ class GraphStore:
         self.objects = Objects(location)
         self.tables = Tables(location)
         self.sections = Sections(location, self.objects)
-        self.mirror = Mirror(self.tables)
-        self._newest: dict[str, tuple[str, Snapshot]] = {}
+        self.mirror = Mirror(self.tables, self.sections)
+        self._newest: dict[str, Snapshot] = {}
         self._lock = threading.Lock()
 
     @staticmethod
@@ -61,15 +61,15 @@ class GraphStore:
         identity = self.branch_ref(branch).identity
         with self._lock:
             known = self._newest.get(branch)
-        if known and known[0] == identity and self._is_newest(known[1]):
-            return known[1]
+        if known and known.identity == identity and self._is_newest(known):
+            return known
         handle = self._newest_manifest(branch)
         if migrate_layout and manifest.stamp_of(handle) < limits.INTERNAL_SCHEMA_VERSION:
             handle = migrate.to_current(self.tables, handle, self.lance_branch(branch))
         with store_errors("read the manifest"):
-            snapshot = read_snapshot(handle, branch)
+            snapshot = replace(read_snapshot(handle, branch), identity=identity)
         if manifest.stamp_of(handle) == limits.INTERNAL_SCHEMA_VERSION:
-            self._remember(identity, snapshot)
+            self.adopt(snapshot)
         return snapshot
 
     def _is_newest(self, snapshot: Snapshot) -> bool:
@@ -77,22 +77,19 @@ class GraphStore:
             return bool(snapshot.handle.latest_version == snapshot.version)
 
     def adopt(self, snapshot: Snapshot) -> None:
-        """Remember a snapshot that this process just published, so that nobody needs to read it back."""
-        self._remember(self.branch_ref(snapshot.branch).identity, snapshot)
-
-    def _remember(self, identity: str, snapshot: Snapshot) -> None:
+        """Remember the newest snapshot of a branch, so that nobody needs to read it back."""
         with self._lock:
-            self._newest[snapshot.branch] = (identity, snapshot)
+            self._newest[snapshot.branch] = snapshot
 
     def snapshot_at(self, branch: str, version: int) -> Snapshot:
         """The state of a branch at one manifest version."""
-        self.branch_ref(branch)
+        identity = self.branch_ref(branch).identity
         newest = self._newest_manifest(branch)
         if version < 1 or version > newest.version:
             raise HistoricalVersionReclaimed(f"branch '{branch}' has no version {version}", version=version)
-        handle = self.tables.at(manifest.PATH, self.lance_branch(branch), version, f"manifest:{newest.version}")
+        handle = self.tables.at(manifest.PATH, self.lance_branch(branch), version, identity)
         with store_errors("read the manifest"):
-            return read_snapshot(handle, branch)
+            return replace(read_snapshot(handle, branch), identity=identity)
 
     def branch_ref(self, branch: str) -> BranchRef:
         """The ref of a branch, or BranchNotFound. The ref is the authority; leftover directories mean nothing."""

@@ -20,6 +20,7 @@ from omnigraph.storage import durable
 from omnigraph.storage.blobs import physical_schema
 from omnigraph.storage.faults import READ_EXCEPTIONS, STORE_EXCEPTIONS, reason, store_errors
 from omnigraph.storage.location import Location
+from omnigraph.storage.objects import Objects
 
 DATA_STORAGE_VERSION: Literal["2.2"] = "2.2"
 
@@ -32,6 +33,7 @@ class Tables:
 
     def __init__(self, location: Location) -> None:
         self._location = location
+        self._objects = Objects(location)
         self._options = dict(location.options) or None
         self._open: OrderedDict[tuple[str, str | None, int, str | None], Handle] = OrderedDict()
         self._lock = threading.Lock()
@@ -75,7 +77,12 @@ class Tables:
                 raise
 
     def at(self, path: str, branch: str | None, version: int, origin: str | None = None) -> Handle:
-        """A table at one version. ``origin`` tells versions of re-created branches apart (see `Pin.origin`)."""
+        """A table at one version. ``origin`` tells versions of re-created branches apart (see `Pin.origin`).
+
+        Without it a handle on a branch is not kept: the same number may mean another version tomorrow.
+        """
+        if branch is not None and origin is None:
+            return self._open_at(path, branch, version)
         key = (path, branch, version, origin)
         with self._lock:
             handle = self._open.get(key)
@@ -125,13 +132,14 @@ class Tables:
             return handle
 
     def drop_branch(self, path: str, branch: str) -> None:
-        """Remove a Lance branch; an absent one is success."""
+        """Remove a Lance branch and what an interrupted fork or removal of this name left; an absent one is success."""
         with store_errors(f"remove branch {branch} of table {path}"):
             try:
                 self.newest(path).branches.delete(branch)
             except ValueError as error:
                 if "does not exist" not in str(error) and "not found" not in str(error).lower():
                     raise CorruptGraph(f"branch {branch} of table {path}: {reason(error)}") from error
+        self._objects.delete_below(f"{path}/tree/{branch}")  # files without a ref would block the next fork
         durable.forget(self.uri(path, branch))
         with self._lock:
             for key in [key for key in self._open if key[0] == path and key[1] == branch]:
@@ -145,6 +153,13 @@ class Tables:
                 [ref, *version_files(self.uri(path, branch))],
                 self._location.uri,
             )
+
+
+    def sync_newest(self, path: str, branch: str | None = None) -> None:
+        """Make the newest version survive a power cut, for changes that add nothing but a version file."""
+        if self._location.is_local:
+            newest = self.newest(path, branch)
+            durable.sync_files([f"{self.uri(path, branch)}/{version_file(newest.version)}"], self._location.uri)
 
 
 def version_files(uri: str) -> list[str]:

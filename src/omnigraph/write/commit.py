@@ -6,7 +6,7 @@ does not depend on the snapshot (row rules, ids) is done once, before.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -37,6 +37,9 @@ class WriteRequest:
     Attributes:
         base: snapshot the changes were computed from; None for changes that depend on no row.
         if_commit: head commit the caller insists on.
+        compute: makes the changes from the state they will be committed on, instead of ``changes``; asked again when
+            that state moved.
+        strict: a table whose rows were read and that moved since is a conflict, even if ``compute`` could be asked.
     """
 
     branch: str
@@ -45,6 +48,8 @@ class WriteRequest:
     kind: WriterKind = WriterKind.MUTATION
     base: Snapshot | None = None
     if_commit: str | None = None
+    compute: Callable[[Workspace], Sequence[Change]] | None = None
+    strict: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +71,25 @@ class _Typed:
 
 def write(store: GraphStore, catalog: Catalog, request: WriteRequest) -> WriteResult:
     """Validate and commit changes of any number of types as one commit."""
-    require_one_per_type(list(request.changes))
-    typed = [_typed(catalog, change) for change in request.changes]
+    given = _typed_all(catalog, request.changes)
     outcome: dict[str, dict[str, int]] = {}
 
     def prepare(workspace: Workspace) -> dict[str, PreparedTable]:
+        typed = _typed_all(catalog, request.compute(workspace)) if request.compute else given
         resolved = {item.type.table_key: _resolve(workspace, item) for item in typed}
         _check(workspace, catalog, resolved)
         outcome["put"] = {key: item.rows.num_rows for key, item in resolved.items() if item.change.put is not None}
         outcome["removed"] = {key: item.removed.num_rows for key, item in resolved.items() if item.removed.num_rows}
-        return _stage(workspace, resolved)
+        return _stage(workspace, resolved, request.strict)
 
     writer = Writer(request.branch, request.kind, request.actor, prepare, request.base, request.if_commit)
     commit = run(store, writer)
     return WriteResult(commit, outcome.get("put", {}), outcome.get("removed", {}))
+
+
+def _typed_all(catalog: Catalog, changes: Sequence[Change]) -> list[_Typed]:
+    require_one_per_type(list(changes))
+    return [_typed(catalog, change) for change in changes]
 
 
 def _typed(catalog: Catalog, change: Change) -> _Typed:
@@ -119,12 +129,13 @@ def _check(workspace: Workspace, catalog: Catalog, resolved: dict[str, Resolved]
     ordered = sorted(resolved.values(), key=lambda item: (isinstance(item.type, EdgeType), item.type.name))
     for item in ordered:
         sets.check_unique(workspace, item)
-    sets.check_endpoints(workspace, catalog, {item.type.table_key: item for item in ordered})
+    by_key = {item.type.table_key: item for item in ordered}
+    sets.check_endpoints(workspace, catalog, by_key)
     for item in ordered:
-        sets.check_cardinality(workspace, item)
+        sets.check_cardinality(workspace, item, by_key)
 
 
-def _stage(workspace: Workspace, resolved: dict[str, Resolved]) -> dict[str, PreparedTable]:
+def _stage(workspace: Workspace, resolved: dict[str, Resolved], strict: bool) -> dict[str, PreparedTable]:
     def stage_one(item: Resolved) -> tuple[str, PreparedTable] | None:
         key = item.type.table_key
         if item.rows.num_rows == 0 and item.removed.num_rows == 0 and not item.overwrites:
@@ -139,7 +150,7 @@ def _stage(workspace: Workspace, resolved: dict[str, Resolved]) -> dict[str, Pre
             if change is None:
                 return None
             staged = change
-        return key, PreparedTable(pin, handle, staged, item.change.depends_on_rows)
+        return key, PreparedTable(pin, handle, staged, strict and item.change.depends_on_rows)
 
     if len(resolved) == 1:
         tables = [stage_one(item) for item in resolved.values()]

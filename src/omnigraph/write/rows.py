@@ -136,7 +136,12 @@ def _compatible(source: pa.DataType, target: pa.DataType) -> bool:
         pa.types.is_floating,
         pa.types.is_date32,
         pa.types.is_date64,
-        lambda t: pa.types.is_binary(t) or pa.types.is_large_binary(t) or pa.types.is_binary_view(t),
+        lambda t: (
+            pa.types.is_binary(t)
+            or pa.types.is_large_binary(t)
+            or pa.types.is_binary_view(t)
+            or pa.types.is_fixed_size_binary(t)
+        ),
     )
     if pa.types.is_dictionary(source):
         return _compatible(source.value_type, target)

@@ -93,11 +93,14 @@ def check_endpoints(workspace: Workspace, catalog: Catalog, changes: dict[str, R
             _refuse_stranded(workspace, catalog, changes, resolved)
 
 
-def check_cardinality(workspace: Workspace, resolved: Resolved) -> None:
-    """Recount the sources that this change touches."""
+def check_cardinality(workspace: Workspace, resolved: Resolved, changes: dict[str, Resolved]) -> None:
+    """Recount the sources that this change touches. A source that goes owes no edges."""
     if not isinstance(resolved.type, EdgeType) or resolved.type.cardinality.is_default:
         return
     rule, touched = resolved.type.cardinality, _touched_sources(resolved)
+    source = changes.get(f"node:{resolved.type.source}")
+    if source is not None:
+        touched = touched.filter(pc.invert(pc.is_in(touched, value_set=_lost(source))))
     counts = _counts(resolved.rows.column("src"))
     if not resolved.overwrites:
         stored = find_rows(workspace.readable(resolved.type.table_key), touched, "src", ("id",))
@@ -167,7 +170,7 @@ def _missing_nodes(workspace: Workspace, changes: dict[str, Resolved], node: str
         ids = ids.filter(pc.invert(pc.is_in(ids, value_set=_ids(own.rows))))
         if own.overwrites:
             return ids
-    if len(ids) == 0:
+    if len(ids) == 0 or f"node:{node}" not in workspace.snapshot.pins:
         return ids
     stored = _ids(find_rows(workspace.readable(f"node:{node}"), ids))
     if own is not None:
@@ -177,13 +180,12 @@ def _missing_nodes(workspace: Workspace, changes: dict[str, Resolved], node: str
 
 def _refuse_stranded(workspace: Workspace, catalog: Catalog, changes: dict[str, Resolved], node: Resolved) -> None:
     """Nodes that go may not leave an edge behind."""
-    lost = _ids(node.removed)
-    lost = lost.filter(pc.invert(pc.is_in(lost, value_set=_ids(node.rows))))
+    lost = _lost(node)
     if len(lost) == 0:
         return
     for edge in catalog.edges.values():
         own = changes.get(edge.table_key)
-        if own is not None and own.overwrites:
+        if (own is not None and own.overwrites) or edge.table_key not in workspace.snapshot.pins:
             continue
         for column, end in (("src", edge.source), ("dst", edge.target)):
             if end != node.type.name:
@@ -198,6 +200,12 @@ def _refuse_stranded(workspace: Workspace, catalog: Catalog, changes: dict[str, 
                     endpoint=column,
                     id=stored.column(column)[0].as_py(),
                 )
+
+
+def _lost(node: Resolved) -> pa.Array:
+    """Ids of the nodes that are no longer there afterwards."""
+    removed = _ids(node.removed)
+    return removed.filter(pc.invert(pc.is_in(removed, value_set=_ids(node.rows))))
 
 
 def _ids(rows: pa.Table) -> pa.Array:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from omnigraph import failpoints, ids
+from omnigraph.errors import BranchNotFound
 from omnigraph.storage.commit import sidecar
 from omnigraph.storage.commit.sidecar import CommitDraft, Sidecar, WriterKind
 from omnigraph.storage.manifest import Pin
@@ -52,12 +53,36 @@ def _fork(store: GraphStore, snapshot: Snapshot, pin: Pin, branch: str) -> Handl
     record = _record(snapshot.branch, pin, store.tables.uri(pin.location))
     sidecar.write(store.objects, record)
     failpoints.reach("mutation.post_sidecar_pre_fork")
-    if ref is not None:
-        store.tables.drop_branch(pin.location, branch)  # residue of an earlier branch of this name: nobody shows it
+    drop_fork(store, pin.location, branch)  # residue of an earlier branch of this name: nobody shows it
     handle = store.tables.fork(pin.location, branch, pin.branch, pin.version)
     failpoints.reach("fork.post_create_pre_open")
     sidecar.remove(store.objects, record.operation_id)
     return handle
+
+
+def drop_fork(store: GraphStore, location: str, branch: str) -> None:
+    """Remove a branch of a table that no graph branch shows, with what dead branches forked from it.
+
+    The caller holds the section of the branch. Lance keeps a branch while another one was forked from it; such a child
+    is the fork of a write that never came to its commit, on a graph branch that is gone or was made anew.
+    """
+    for child in _children(store, location, branch):
+        with store.sections.hold(child):
+            if child in _children(store, location, branch) and not _is_shown(store, location, child):
+                drop_fork(store, location, child)
+    store.tables.drop_branch(location, branch)
+
+
+def _children(store: GraphStore, location: str, branch: str) -> list[str]:
+    return [name for name, ref in store.tables.branches(location).items() if ref["parent_branch"] == branch]
+
+
+def _is_shown(store: GraphStore, location: str, branch: str) -> bool:
+    try:
+        pins = store.snapshot(branch).pins.values()
+    except BranchNotFound:
+        return False
+    return any(pin.location == location and pin.branch == branch for pin in pins)
 
 
 def _is_untouched(store: GraphStore, ref: dict[str, Any] | None, pin: Pin, branch: str) -> bool:

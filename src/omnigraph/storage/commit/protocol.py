@@ -16,9 +16,11 @@ from omnigraph.errors import (
     ConflictError,
     ExpectedVersionMismatch,
     InternalError,
+    LockTimeout,
     OmniGraphError,
     OutcomeUnknown,
     PreconditionFailed,
+    ReadSetChanged,
     RecoveryRequired,
     StorageError,
     UncoveredDrift,
@@ -29,7 +31,7 @@ from omnigraph.storage.commit.apply import commit_table, new_pin
 from omnigraph.storage.commit.fork import BaseMoved, writable
 from omnigraph.storage.commit.publish import GraphChange, publish, stage_publish
 from omnigraph.storage.commit.sidecar import CommitDraft, Sidecar, TableIntent, WriterKind
-from omnigraph.storage.faults import store_errors
+from omnigraph.storage.faults import STORE_EXCEPTIONS, store_errors
 from omnigraph.storage.manifest import Commit, Pin
 from omnigraph.storage.recovery.sweep import heal_branch
 from omnigraph.storage.section import Fence
@@ -93,8 +95,10 @@ class Writer:
 
 def run(store: GraphStore, writer: Writer) -> Commit | None:
     """Commit a write; None when it changes nothing."""
-    first = base = writer.base or store.snapshot(writer.branch)
-    for attempt in range(limits.REPREPARE_BUDGET + 1):
+    newest = store.snapshot(writer.branch)
+    first = writer.base or newest
+    base = first if (first.branch, first.identity) == (newest.branch, newest.identity) else newest
+    for _ in range(limits.REPREPARE_BUDGET + 1):
         try:
             prepared = _prepare(store, writer, base, None)
         except BaseMoved:
@@ -104,22 +108,29 @@ def run(store: GraphStore, writer: Writer) -> Commit | None:
             return None
         failpoints.reach("write.after_stage")
         with store.sections.hold(writer.branch) as fence:
-            heal_branch(store, writer.branch, fence)
-            fresh = store.refresh(writer.branch, migrate_layout=True)
-            if _moved(base, fresh):
-                _check_reads(first, fresh, prepared)
-                if attempt < limits.REPREPARE_BUDGET:
-                    base = fresh
-                    continue
-                prepared = _prepare(store, writer, fresh, fence)
-                if not prepared:
-                    return None
-            return _commit(store, writer, fresh, prepared, fence)
-    raise ConflictError(f"branch '{writer.branch}' kept moving while the write was prepared", hint="retry")
+            fresh = _settled(store, writer.branch, fence)
+            _check_reads(first, fresh, prepared)
+            if not _moved(base, fresh):
+                return _commit(store, writer, fresh, prepared, fence)
+        base = fresh
+    with store.sections.hold(writer.branch) as fence:
+        fresh = _settled(store, writer.branch, fence)
+        prepared = _prepare(store, writer, fresh, fence)
+        if not prepared:
+            return None
+        _check_reads(first, fresh, prepared)
+        return _commit(store, writer, fresh, prepared, fence)
+
+
+def _settled(store: GraphStore, branch: str, fence: Fence) -> Snapshot:
+    """The newest state, once what dead writers left of it is resolved. Nothing moves it while the section is held."""
+    heal_branch(store, branch, fence)
+    return store.refresh(branch, migrate_layout=True)
 
 
 def _moved(base: Snapshot, fresh: Snapshot) -> bool:
-    return base.version != fresh.version or base.head != fresh.head
+    """A branch that was made again may have the same version and head, but not the files staged for the old one."""
+    return (base.identity, base.version, base.head) != (fresh.identity, fresh.version, fresh.head)
 
 
 def _prepare(store: GraphStore, writer: Writer, base: Snapshot, fence: Fence | None) -> Mapping[str, PreparedTable]:
@@ -139,8 +150,16 @@ def _prepare(store: GraphStore, writer: Writer, base: Snapshot, fence: Fence | N
 def _check_reads(first: Snapshot, fresh: Snapshot, prepared: Mapping[str, PreparedTable]) -> None:
     """A change that was computed from existing rows is refused when its table moved since the caller looked."""
     for key, table in prepared.items():
-        if table.reads_rows and first.version_of(key) != fresh.version_of(key):
-            raise ExpectedVersionMismatch(key, first.version_of(key), fresh.version_of(key))
+        if not table.reads_rows or first.pins.get(key) == fresh.pins.get(key):
+            continue
+        if first.version_of(key) == fresh.version_of(key):  # numbers of another lineage
+            raise ReadSetChanged(f"the lineage of '{key}'", _lineage(first, key), _lineage(fresh, key))
+        raise ExpectedVersionMismatch(key, first.version_of(key), fresh.version_of(key))
+
+
+def _lineage(snapshot: Snapshot, key: str) -> str:
+    pin = snapshot.pins.get(key)
+    return f"{pin.branch or ids.MAIN}/{pin.origin or pin.version}" if pin else "none"
 
 
 def _commit(
@@ -164,7 +183,7 @@ def _commit(
         published = publish(store, writer.branch, change, fence, record.operation_id, staged)
     except (OutcomeUnknown, RecoveryRequired):
         raise
-    except (StorageError, ConflictError) as error:
+    except (StorageError, ConflictError, LockTimeout) as error:
         raise _settle(store, record, prepared, error) from error
     for table, handle in zip(record.tables, handles, strict=True):
         pin = published.snapshot.pins[table.table_key]
@@ -247,7 +266,7 @@ def _settle(
     """A step after A failed. With no table moved the write never happened; otherwise it will be finished later."""
     try:
         moved = any(table.handle.latest_version > table.pin.version for table in prepared.values())
-    except OSError:
+    except STORE_EXCEPTIONS:
         moved = True
     if not moved and sidecar.remove(store.objects, record.operation_id):
         return error

@@ -114,9 +114,10 @@ def stage_publish(store: GraphStore, base: Snapshot, change: GraphChange, fence:
     )
     head = Head(commit.id, commit.parent, max(fence.epoch, base.epoch), commit.version)
     pins, hidden = _after(base, change)
-    after = Snapshot(base.branch, commit.version, head, pins, hidden, {}, None)
+    after = Snapshot(base.branch, commit.version, head, pins, hidden, {}, None, base.identity)
     with store_errors("stage the publish"):
         operation, present = _write_rows(base, change, commit, after)
+        _sync_rows(store, base.branch, operation)
     return StagedPublish(base, commit, after, operation, present)
 
 
@@ -171,11 +172,11 @@ def _attempt(store: GraphStore, staged: StagedPublish, operation_id: str) -> Pub
         found = _look(store, base.branch, commit, error)
         if found is None:
             raise StorageError(f"the publish on branch '{base.branch}' failed before it took effect") from error
-        _sync(store, staged, transaction)
+        _sync_version(store, staged, transaction, commit.version)
         return found
+    _sync_version(store, staged, transaction, handle.version)
     if handle.version != commit.version:
         return Published(commit, store.refresh(base.branch))  # a writer without head rows came in between: fold
-    _sync(store, staged, transaction)
     newest = max(fragment.fragment_id for fragment in handle.get_fragments())
     return Published(commit, replace(staged.after, present_rows={newest: staged.present}, handle=handle))
 
@@ -268,10 +269,15 @@ def _write(handle: Handle, rows: pa.Table) -> list[Any]:
     )
 
 
-def _sync(store: GraphStore, staged: StagedPublish, transaction: Any) -> None:
-    if not store.location.is_local:
-        return
-    root = store.tables.uri(manifest.PATH, store.lance_branch(staged.base.branch))
-    files = durable.files_of(root, staged.operation)
-    files += durable.files_of_version(root, transaction, version_file(staged.commit.version))
-    durable.sync_files(files, store.location.uri)
+def _sync_rows(store: GraphStore, branch: str, operation: Any) -> None:
+    """What a version file names must be on the disk before the version file can be."""
+    if store.location.is_local:
+        root = store.tables.uri(manifest.PATH, store.lance_branch(branch))
+        durable.sync_files(durable.files_of(root, operation), store.location.uri)
+
+
+def _sync_version(store: GraphStore, staged: StagedPublish, transaction: Any, version: int) -> None:
+    if store.location.is_local:
+        root = store.tables.uri(manifest.PATH, store.lance_branch(staged.base.branch))
+        files = durable.files_of_version(root, transaction, version_file(version))
+        durable.sync_files(files, store.location.uri)

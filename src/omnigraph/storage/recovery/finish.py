@@ -8,11 +8,11 @@ writer minted, so history shows the original author.
 from __future__ import annotations
 
 from omnigraph import failpoints
-from omnigraph.errors import ExpectedVersionMismatch, RecoveryRequired
+from omnigraph.errors import RecoveryRequired
 from omnigraph.storage import lineage
 from omnigraph.storage.commit import sidecar
 from omnigraph.storage.commit.apply import commit_table, new_pin, staged_of
-from omnigraph.storage.commit.publish import GraphChange, publish
+from omnigraph.storage.commit.publish import GraphChange, Published, publish
 from omnigraph.storage.commit.sidecar import Sidecar, TableIntent
 from omnigraph.storage.faults import READ_EXCEPTIONS
 from omnigraph.storage.manifest import Pin
@@ -25,12 +25,17 @@ from omnigraph.storage.tables import Handle
 
 
 def finish(store: GraphStore, record: Sidecar, fence: Fence) -> None:
-    """Resolve one record that can be redone. The caller holds the section of its branch."""
+    """Resolve one record that can be redone. The caller holds the section of its branch.
+
+    Raises:
+        ExpectedVersionMismatch: the graph shows other versions than the write was made for.
+    """
     if record.commit is None:
         raise RecoveryRequired(f"the record {record.operation_id} names no commit", operation_id=record.operation_id)
     snapshot = store.refresh(record.branch, migrate_layout=True)
-    if lineage.find_commit(snapshot.handle, record.commit.id):
-        sidecar.remove(store.objects, record.operation_id)
+    published = lineage.find_commit(snapshot.handle, record.commit.id)
+    if published:
+        _close(store, record, Published(published, snapshot))
         return
     pins = {table.table_key: _pin(snapshot, record, table) for table in record.tables}
     handles = {table.table_key: _newest(store, pins[table.table_key], table) for table in record.tables}
@@ -48,14 +53,15 @@ def finish(store: GraphStore, record: Sidecar, fence: Fence) -> None:
         pins=tuple(new_pin(store, pins[table.table_key], table) for table in record.tables),
         expected={table.table_key: table.expected_version for table in record.tables},
     )
-    try:
-        published = publish(store, record.branch, change, fence, record.operation_id)
-    except ExpectedVersionMismatch as error:
-        raise _unexplained(record, error.details["table_key"], "the graph already shows another version") from error
+    _close(store, record, publish(store, record.branch, change, fence, record.operation_id))
+
+
+def _close(store: GraphStore, record: Sidecar, done: Published) -> None:
+    """The write is visible, by its writer's hand or by ours: what is left is its audit row, its record, its mirrors."""
     outcomes = [TableOutcome(t.table_key, t.expected_version, t.post_commit_pin) for t in record.tables]
-    audit.record(store.tables, record, "RolledForward", published.commit.id, outcomes)
+    audit.record(store.tables, record, "RolledForward", done.commit.id, outcomes)
     sidecar.remove(store.objects, record.operation_id)
-    store.mirror.note(published.snapshot, published.commit)
+    store.mirror.note(done.snapshot, done.commit)
 
 
 def _pin(snapshot: Snapshot, record: Sidecar, table: TableIntent) -> Pin:

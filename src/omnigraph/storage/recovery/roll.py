@@ -55,12 +55,28 @@ def roll(store: GraphStore, record: Sidecar, fence: Fence) -> None:
         )
     if decision is Decision.STALE:
         outcomes = [TableOutcome(t.table_key, t.expected_version, pins[t.table_key]) for t in record.tables]
-        audit.record(store.tables, record, "RolledForward", lineage.head_id(store.tables, snapshot), outcomes)
+        kind: audit.Kind = "RolledBack" if _was_rolled_back(record, heads) else "RolledForward"
+        audit.record(store.tables, record, kind, lineage.head_id(store.tables, snapshot), outcomes)
     elif decision is Decision.ROLL_FORWARD:
         _forward(store, record, snapshot, heads, fence)
     else:
         _back(store, record, snapshot, heads, fence)
     sidecar.remove(store.objects, record.operation_id)
+
+
+def _was_rolled_back(record: Sidecar, heads: dict[str, Handle | None]) -> bool:
+    """Whether an earlier recovery of this record published restores and came no further than that."""
+    return any(
+        handle is not None and _is_restore(handle, table.expected_version)
+        for table, handle in ((table, heads[table.table_key]) for table in record.tables)
+    )
+
+
+def _is_restore(handle: Handle, version: int) -> bool:
+    """Whether the newest version of a table is a restore of the given one."""
+    last = handle.read_transaction(handle.version)
+    operation = last.operation if last is not None else None
+    return isinstance(operation, lance.LanceOperation.Restore) and operation.version == version
 
 
 def _head(store: GraphStore, snapshot: Snapshot, table: TableIntent) -> Handle | None:
@@ -160,9 +176,7 @@ def _back(
 def _restore(store: GraphStore, pin: Pin, table: TableIntent, handle: Handle) -> Handle:
     """Bring a table's newest version back to the pinned content; a restore that is there already is enough."""
     with store_errors(f"restore table '{table.table_key}'"):
-        last = handle.read_transaction(handle.version)
-        operation = last.operation if last is not None else None
-        if isinstance(operation, lance.LanceOperation.Restore) and operation.version == pin.version:
+        if _is_restore(handle, pin.version):
             return handle
         handle.checkout_version(pin.version).restore()
         restored = store.tables.newest(pin.location, table.branch)

@@ -8,7 +8,7 @@ guesses: what cannot be explained stays, and its branch refuses writes.
 from __future__ import annotations
 
 from omnigraph import ids
-from omnigraph.errors import BranchNotFound
+from omnigraph.errors import BranchNotFound, ExpectedVersionMismatch, RecoveryRequired
 from omnigraph.storage import lineage
 from omnigraph.storage.commit import sidecar
 from omnigraph.storage.commit.sidecar import Sidecar
@@ -45,7 +45,8 @@ def _sweep_branch(store: GraphStore, branch: str) -> int:
         store.branch_ref(branch)
     except BranchNotFound:
         with store.sections.hold(CONTROL):
-            return discard_records(store, branch)
+            if branch not in {ref.name for ref in store.branch_refs()}:  # a new branch of this name has its own records
+                return discard_records(store, branch)
     with store.sections.hold(branch) as fence:
         return heal_branch(store, branch, fence)
 
@@ -64,7 +65,18 @@ def discard_records(store: GraphStore, branch: str) -> int:
 
 
 def _resolve(store: GraphStore, record: Sidecar, fence: Fence) -> None:
-    if record.can_redo and not record.aborted:
-        finish(store, record, fence)
-    else:
-        roll(store, record, fence)
+    """Finish or roll. A publish that lost to another recovery of the same record is looked at once more: by then the
+    graph shows how it ended."""
+    settle = finish if record.can_redo and not record.aborted else roll
+    try:
+        settle(store, record, fence)
+    except ExpectedVersionMismatch:
+        try:
+            settle(store, record, fence)
+        except ExpectedVersionMismatch as error:
+            raise RecoveryRequired(
+                f"the interrupted write {record.operation_id} cannot be resolved: {error.message}",
+                hint="inspect it with repair",
+                operation_id=record.operation_id,
+                table_key=error.details["table_key"],
+            ) from error

@@ -1,0 +1,114 @@
+"""Neighbours of nodes as compressed sparse rows: for node ``n`` the slice ``targets[starts[n]:starts[n + 1]]``.
+
+Plain arrays and the few operations on them that every traversal is made of. Knows nothing of types or tables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Positions = npt.NDArray[np.int64]
+Index = npt.NDArray[np.int32]
+
+_DIGIT = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Adjacency:
+    """Edges of one direction, grouped by node.
+
+    Attributes:
+        starts: one more entry than there are nodes.
+        targets: neighbour positions; inside one node ascending.
+        edges: position of the edge row behind each entry.
+    """
+
+    starts: npt.NDArray[np.int64]
+    targets: Index
+    edges: Index
+
+    @property
+    def nodes(self) -> int:
+        return len(self.starts) - 1
+
+    @property
+    def nbytes(self) -> int:
+        return self.starts.nbytes + self.targets.nbytes + self.edges.nbytes
+
+    def degrees(self, nodes: int) -> npt.NDArray[np.int64]:
+        """Number of neighbours of each of the first ``nodes`` positions."""
+        found = np.diff(self.starts)
+        return found if len(found) == nodes else np.pad(found, (0, nodes - len(found)))
+
+    def sources(self) -> npt.NDArray[np.int64]:
+        """The node of each entry."""
+        return np.repeat(np.arange(self.nodes), np.diff(self.starts))
+
+    def expand(self, frontier: Positions) -> tuple[Positions, npt.NDArray[np.int64]]:
+        """For each frontier row its entries: (row of the frontier, entry), rows ascending."""
+        inside = frontier if self.nodes else frontier[:0]
+        if len(inside) and int(inside.max()) >= self.nodes:
+            inside = np.where(inside < self.nodes, inside, -1)
+        first = self.starts[inside]
+        counts = self.starts[inside + 1] - first
+        if len(inside) and int(inside.min()) < 0:
+            counts = np.where(inside < 0, 0, counts)
+        total = int(counts.sum())
+        if len(frontier) == 1:
+            return np.zeros(total, np.int64), np.arange(int(first[0]), int(first[0]) + total) if total else _NOTHING
+        rows = np.repeat(np.arange(len(inside)), counts)
+        before = np.cumsum(counts) - counts
+        return rows, np.arange(total) + np.repeat(first - before, counts)
+
+    def without(self, keep: npt.NDArray[np.bool_]) -> Adjacency:
+        """The entries with a true flag."""
+        kept = np.concatenate([[0], np.cumsum(keep)])
+        return Adjacency(kept[self.starts], self.targets[keep], self.edges[keep])
+
+
+_NOTHING = np.zeros(0, np.int64)
+
+
+def build(sources: npt.NDArray[Any], targets: npt.NDArray[Any], edges: npt.NDArray[Any], nodes: int) -> Adjacency:
+    """Group edges by source, targets ascending inside a group."""
+    order = _order(sources, targets)
+    starts = np.zeros(nodes + 1, np.int64)
+    np.cumsum(np.bincount(sources, minlength=nodes), out=starts[1:])
+    return Adjacency(starts, targets[order].astype(np.int32), edges[order].astype(np.int32))
+
+
+def _order(sources: npt.NDArray[Any], targets: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Stable order by (source, target), as passes over 16-bit digits, which NumPy sorts in linear time."""
+    order: npt.NDArray[np.int64] | None = None
+    for keys in (targets, sources):
+        highest = int(keys.max()) if len(keys) else 0
+        shift = 0
+        while shift == 0 or highest >> shift:
+            digit = ((keys >> shift) % _DIGIT).astype(np.uint16)
+            step = np.argsort(digit if order is None else digit[order], kind="stable")
+            order = step if order is None else order[step]
+            shift += 16
+    return order if order is not None else _NOTHING
+
+
+def repeats(adjacency: Adjacency) -> npt.NDArray[np.bool_]:
+    """Entries that repeat the pair of the entry before: parallel edges."""
+    same = np.zeros(len(adjacency.targets), np.bool_)
+    if len(same) > 1:
+        same[1:] = adjacency.targets[1:] == adjacency.targets[:-1]
+        first = adjacency.starts[:-1]
+        same[first[(first < len(same)) & (np.diff(adjacency.starts) > 0)]] = False
+    return same
+
+
+def contains(adjacency: Adjacency, sources: Positions, targets: Positions) -> npt.NDArray[np.bool_]:
+    """Whether each pair is an edge."""
+    rows, entries = adjacency.expand(sources)
+    hits = adjacency.targets[entries] == targets[rows]
+    found = np.zeros(len(sources), np.bool_)
+    found[rows[hits]] = True
+    return found

@@ -1,0 +1,195 @@
+"""Aggregates over a tree pattern without listing bindings.
+
+Every variable gets a vector of weights over its table: in how many ways the part of the pattern below it matches. A
+parent's weight is the product of the sums over its neighbours, so the work follows the edges once, not the paths.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from omnigraph.engine.adjacency import Adjacency, Positions
+from omnigraph.engine.candidates import candidates
+from omnigraph.engine.evaluate import Context, matching_rows
+from omnigraph.engine.topology import Direction
+from omnigraph.query.plan.nodes import Branch, TreeNode
+from omnigraph.query.typed import Variable
+
+Weights: TypeAlias = npt.NDArray[Any]  # int64, or float64 once values are summed
+
+#: A message travels from the few marked nodes while they have less than this share of all edges.
+_SPARSE_SHARE = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """Extra weights at one variable: the values that a sum adds up, or a mark for counted ones."""
+
+    variable: Variable
+    weights: Weights
+
+
+def weigh(context: Context, root: TreeNode, factor: Factor | None = None) -> Weights:
+    """For each row of the root's table the number of matches, times the factor."""
+    return _dense(_weights(context, root, factor), len(context.rows(root.variable)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Sparse:
+    """Weights that are zero except at some positions."""
+
+    positions: Positions
+    weights: Weights
+
+
+@dataclass(frozen=True, slots=True)
+class _Ones:
+    """Weight one everywhere (at every live row)."""
+
+
+_Vector: TypeAlias = Weights | _Sparse | _Ones
+
+
+def _weights(context: Context, node: TreeNode, factor: Factor | None) -> _Vector:
+    rows = context.rows(node.variable)
+    own = factor if factor is not None and factor.variable == node.variable else None
+    vector: _Vector = _Ones()
+    if node.predicates or rows.alive is not None:
+        positions = candidates(context, node.variable, node.predicates)
+        vector = _Sparse(positions, np.ones(len(positions), np.int64))
+    for branch in node.branches:
+        vector = _times(vector, _message(context, branch, factor, vector))
+        if isinstance(vector, _Sparse) and len(vector.positions) == 0:
+            return vector
+    if own is not None:
+        vector = _times(vector, own.weights)
+    return vector
+
+
+def _message(context: Context, branch: Branch, factor: Factor | None, sofar: _Vector) -> _Vector:
+    """For each row of the parent the sum of the weights of its neighbours."""
+    topology = context.view.topology(branch.traversal.edge_type)
+    down, up = (topology.out, topology.into) if branch.forward else (topology.into, topology.out)
+    parents = context.view.catalog.edges[branch.traversal.edge_type]
+    count = len(context.view.nodes(parents.source if branch.forward else parents.target))
+    child = _weights(context, branch.node, factor)
+    by_edge = branch.traversal.edge is not None
+    if by_edge and branch.edge_predicates and branch.traversal.edge is not None:
+        passing = matching_rows(context, branch.edge_predicates, branch.traversal.edge, None)
+        return _sum_edges(down, child, passing, count)
+    layers_down, layers_up = (down.edges, up.edges) if by_edge else (down.pairs, up.pairs)
+    if isinstance(child, _Ones):
+        return np.asarray(np.sum([layer.degrees(count) for layer in layers_down], axis=0))
+    if isinstance(sofar, _Sparse) and _reach(layers_down, sofar.positions) < _SPARSE_SHARE * _size(layers_down):
+        return _pull(layers_down, sofar.positions, child)
+    if isinstance(child, _Sparse) and _reach(layers_up, child.positions) < _SPARSE_SHARE * _size(layers_up):
+        return _push(layers_up, child, count)
+    weights = _dense(child, max(layer.nodes for layer in layers_up))
+    return np.asarray(np.sum([_sum_neighbours(layer, weights, count) for layer in layers_down], axis=0))
+
+
+def _reach(layers: tuple[Adjacency, ...], positions: Positions) -> int:
+    return int(sum((layer.degrees(max(layer.nodes, _top(positions)))[positions]).sum() for layer in layers))
+
+
+def _top(positions: npt.NDArray[Any]) -> int:
+    return int(positions.max()) + 1 if len(positions) else 0
+
+
+def _size(layers: tuple[Adjacency, ...]) -> int:
+    return sum(len(layer.targets) for layer in layers)
+
+
+def _pull(layers: tuple[Adjacency, ...], parents: Positions, child: _Sparse | Weights) -> _Sparse:
+    """Visit the neighbours of few parents."""
+    total: Weights = np.zeros(len(parents), np.int64)
+    for layer in layers:
+        rows, entries = layer.expand(parents)
+        targets = layer.targets[entries]
+        weights = _dense(child, max(_top(targets), _size_of(child)))[targets]
+        total = total + _tally(rows, weights, len(parents))
+    found = np.flatnonzero(total)
+    return _Sparse(parents[found], total[found])
+
+
+def _push(layers: tuple[Adjacency, ...], child: _Sparse, count: int) -> _Vector:
+    """Visit the parents of few children."""
+    reached: list[Positions] = []
+    weights: list[Weights] = []
+    for layer in layers:
+        rows, entries = layer.expand(child.positions)
+        reached.append(layer.targets[entries].astype(np.int64))
+        weights.append(child.weights[rows])
+    parents, sums = np.concatenate(reached), np.concatenate(weights)
+    if len(parents) * 8 < count:
+        unique, inverse = np.unique(parents, return_inverse=True)
+        return _Sparse(unique, _tally(inverse, sums, len(unique)))
+    return _tally(parents, sums, count)
+
+
+def _sum_neighbours(layer: Adjacency, weights: Weights, count: int) -> Weights:
+    """Sum the weights over each node's slice of the neighbours."""
+    if len(layer.targets) == 0:
+        return np.zeros(count, weights.dtype)
+    values = weights[layer.targets]
+    degrees = layer.degrees(layer.nodes)
+    sums = np.zeros(max(count, layer.nodes), weights.dtype)
+    filled = np.flatnonzero(degrees)
+    sums[filled] = np.add.reduceat(values, layer.starts[filled])
+    return sums[:count]
+
+
+def _sum_edges(down: Direction, child: _Vector, passing: npt.NDArray[np.bool_], count: int) -> Weights:
+    """As `_sum_neighbours`, over the edge rows that satisfy the conditions on their variable."""
+    total: Weights = np.zeros(count, np.int64)
+    for layer in down.edges:
+        kept = layer.without(passing[layer.edges])
+        width = max(_top(kept.targets.astype(np.int64)), _size_of(child))
+        total = total + _sum_neighbours(kept, _dense(child, width), count)
+    return total
+
+
+def _tally(groups: Positions, weights: Weights, count: int) -> Weights:
+    if weights.dtype == np.int64 and len(weights) and int(weights.max()) == int(weights.min()) == 1:
+        return np.bincount(groups, minlength=count)
+    if weights.dtype == np.float64:
+        return np.bincount(groups, weights=weights, minlength=count)
+    total = np.zeros(count, np.int64)
+    np.add.at(total, groups, weights)
+    return total
+
+
+def _times(left: _Vector, right: _Vector) -> _Vector:
+    if isinstance(left, _Ones):
+        return right
+    if isinstance(right, _Ones):
+        return left
+    if isinstance(left, _Sparse) and isinstance(right, _Sparse):
+        common, at_left, at_right = np.intersect1d(left.positions, right.positions, return_indices=True)
+        return _Sparse(common, left.weights[at_left] * right.weights[at_right])
+    if isinstance(right, _Sparse):
+        left, right = right, left
+    if isinstance(left, _Sparse):
+        return _Sparse(left.positions, left.weights * _dense(right, _top(left.positions))[left.positions])
+    size = max(_size_of(left), _size_of(right))
+    return _dense(left, size) * _dense(right, size)
+
+
+def _size_of(vector: _Vector) -> int:
+    if isinstance(vector, _Sparse):
+        return _top(vector.positions)
+    return 0 if isinstance(vector, _Ones) else len(vector)
+
+
+def _dense(vector: _Vector, size: int) -> Weights:
+    if isinstance(vector, _Ones):
+        return np.ones(size, np.int64)
+    if isinstance(vector, _Sparse):
+        dense = np.zeros(max(size, _top(vector.positions)), vector.weights.dtype)
+        dense[vector.positions] = vector.weights
+        return dense
+    return vector if len(vector) >= size else np.pad(vector, (0, size - len(vector)))

@@ -1,0 +1,205 @@
+"""From bindings to rows: aggregate or project, order, cut. Properties are fetched for the rows that are returned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph.engine import group
+from omnigraph.engine.along_tree import Factor, weigh
+from omnigraph.engine.bindings import Bindings
+from omnigraph.engine.evaluate import Context, values
+from omnigraph.engine.group import Groups
+from omnigraph.engine.order import Key, sorted_rows
+from omnigraph.errors import InputError
+from omnigraph.query.plan.nodes import Plan, TreeNode
+from omnigraph.query.typed import Aggregate, NodeId, Operand, OrderKey, ParamRef, PropertyRef, Variable
+from omnigraph.schema.arrow import arrow_type
+from omnigraph.schema.catalog import PropertyType
+
+
+def finish(context: Context, plan: Plan, bindings: Bindings) -> pa.Table:
+    """The rows of a plan whose pipeline has run."""
+    if plan.rank is not None:
+        raise InputError("nearest, bm25 and rrf need the search feature", hint="order by a property instead")
+    if plan.query.is_aggregated:
+        return _cut(context, plan, _aggregated(context, plan, bindings))
+    if plan.query.distinct:
+        columns = [_column(context, plan, i, bindings) for i in range(len(plan.columns))]
+        firsts = group.group(columns, bindings.length).examples if bindings.length else np.zeros(0, np.int64)
+        return _cut(context, plan, _table([column.take(pa.array(np.sort(firsts))) for column in columns]))
+    rows = _ordered(context, plan, bindings)
+    chosen = bindings.take(rows)
+    return _table([_column(context, plan, i, chosen) for i in range(len(plan.columns))], chosen.length)
+
+
+def finish_tree(context: Context, plan: Plan) -> pa.Table:
+    """The rows of a plan that aggregates along a tree pattern."""
+    assert plan.tree is not None
+    root = plan.tree.root
+    weights = weigh(context, root)
+    positions = np.flatnonzero(weights)
+    bindings = Bindings(len(positions), {root.variable.name: positions})
+    factors = _TreeFactors(context, root, weights[positions], positions)
+    return _cut(context, plan, _aggregated(context, plan, bindings, factors))
+
+
+def _table(columns: list[pa.Array], length: int = 0) -> pa.Table:
+    names = [str(number) for number in range(len(columns))]
+    return pa.table(columns, names=names) if columns else pa.table({"": pa.nulls(length)})
+
+
+def _column(context: Context, plan: Plan, number: int, bindings: Bindings) -> pa.Array:
+    column = plan.columns[number]
+    found = values(context, column.expression, bindings)  # type: ignore[arg-type]
+    return _typed(found, column.type, column.expression)
+
+
+def _typed(column: pa.Array, type_: PropertyType, expression: Any) -> pa.Array:
+    """A column in the Arrow type of its declared type; constants arrive in whatever type Arrow guessed."""
+    target = arrow_type(type_)
+    if column.type == target or isinstance(expression, PropertyRef):
+        return column
+    if pa.types.is_date64(target) and pa.types.is_int64(column.type):
+        return column.view(target)
+    return column.cast(target)
+
+
+def _ordered(context: Context, plan: Plan, bindings: Bindings) -> Any:
+    query = plan.query
+    skip = _number(context, query.offset) or 0
+    limit = _number(context, query.limit)
+    end = None if limit is None else skip + limit
+    if not query.order:
+        return np.arange(bindings.length)[skip:end]
+    keys = [Key(values(context, key.expression, bindings), key.descending) for key in query.order]  # type: ignore[arg-type]
+    ties = [Key(context.rows(v).values("id", bindings.of(v))) for v in _tie_breakers(plan, bindings)]
+    return sorted_rows([*keys, *ties], bindings.length, end)[skip:]
+
+
+def _tie_breakers(plan: Plan, bindings: Bindings) -> list[Variable]:
+    """All bound variables in name order; the order of rows is total and does not depend on the plan."""
+    block = plan.query.match
+    bound = [*block.variables, *block.optional_variables]
+    return sorted((v for v in bound if bindings.has(v)), key=lambda variable: variable.name)
+
+
+def _cut(context: Context, plan: Plan, rows: pa.Table) -> pa.Table:
+    """Order, offset and limit of rows that are output columns already."""
+    query = plan.query
+    skip = _number(context, query.offset) or 0
+    limit = _number(context, query.limit)
+    end = None if limit is None else skip + limit
+    if query.order:
+        keys = [_output_key(key, rows) for key in query.order]
+        return rows.take(pa.array(sorted_rows(keys, rows.num_rows, end)[skip:]))
+    return rows.slice(skip, limit)
+
+
+def _output_key(key: OrderKey, rows: pa.Table) -> Key:
+    assert key.column is not None
+    return Key(rows.column(key.column).combine_chunks(), key.descending)
+
+
+def _number(context: Context, value: int | ParamRef | None) -> int | None:
+    return int(context.value(value)) if isinstance(value, ParamRef) else value
+
+
+class _TreeFactors:
+    """Weights of an aggregated tree: in how many matches each row of the root takes part."""
+
+    def __init__(self, context: Context, root: TreeNode, weights: Any, positions: Any) -> None:
+        self._context = context
+        self._root = root
+        self.weights = weights
+        self._positions = positions
+
+    def is_root(self, variable: Variable) -> bool:
+        return variable == self._root.variable
+
+    def along(self, variable: Variable, amounts: Any) -> Any:
+        """The sum of amounts at another variable, over all matches, for each row of the root."""
+        return weigh(self._context, self._root, Factor(variable, amounts))[self._positions]
+
+
+def _aggregated(context: Context, plan: Plan, bindings: Bindings, tree: _TreeFactors | None = None) -> pa.Table:
+    keys = [column.expression for column in plan.query.group_keys]
+    arrays = {key: values(context, key, bindings) for key in keys}  # type: ignore[arg-type]
+    if tree is not None and keys and _one_row_per_group(context, keys):
+        groups = Groups(np.arange(bindings.length), np.arange(bindings.length))
+    else:
+        groups = group.group(list(arrays.values()), bindings.length)
+    if keys and bindings.length == 0:
+        groups = Groups(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    columns = []
+    for column in plan.columns:
+        if isinstance(column.expression, Aggregate):
+            found = _aggregate(context, column.expression, bindings, groups, tree)
+        else:
+            found = arrays[column.expression].take(pa.array(groups.examples))
+        columns.append(_typed(found, column.type, column.expression))
+    return _table(columns)
+
+
+def _one_row_per_group(context: Context, keys: list[Any]) -> bool:
+    """Whether the keys name a node: its id or its only key property."""
+    for key in keys:
+        if isinstance(key, NodeId):
+            return True
+        node = context.view.catalog.nodes.get(key.variable.type_name)
+        if node is not None and node.key == (key.property,):
+            return True
+    return False
+
+
+def _aggregate(
+    context: Context, aggregate: Aggregate, bindings: Bindings, groups: Groups, tree: _TreeFactors | None
+) -> pa.Array:
+    variable = _variable(aggregate.argument)
+    if tree is not None and variable is not None and not tree.is_root(variable):
+        return _along(context, aggregate, variable, groups, tree)
+    weights = tree.weights if tree is not None else None
+    if aggregate.function == "count":
+        return group.count(groups, _present(context, aggregate.argument, bindings), weights)
+    column = values(context, aggregate.argument, bindings)
+    return _FUNCTIONS[aggregate.function](groups, column, weights)
+
+
+def _present(context: Context, argument: Operand, bindings: Bindings) -> Any:
+    if isinstance(argument, NodeId):
+        return bindings.of(argument.variable) >= 0
+    return np.asarray(values(context, argument, bindings).is_valid().to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _along(context: Context, aggregate: Aggregate, variable: Variable, groups: Groups, tree: _TreeFactors) -> pa.Array:
+    """An aggregate of another variable than the root."""
+    if isinstance(aggregate.argument, NodeId):
+        return group.count(groups, np.ones(len(groups.of), np.bool_), tree.weights)
+    assert isinstance(aggregate.argument, PropertyRef)
+    column = context.rows(variable).column(aggregate.argument.property)
+    valid = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), np.bool_)
+    counts = tree.along(variable, valid.astype(np.int64))
+    per_group = np.zeros(groups.count, np.int64)
+    np.add.at(per_group, groups.of, counts)
+    if aggregate.function == "count":
+        return pa.array(per_group, pa.int64())
+    amounts = np.asarray(column.cast(pa.float64(), safe=False).fill_null(0.0).to_numpy(), np.float64)
+    sums = np.bincount(groups.of, weights=tree.along(variable, amounts), minlength=groups.count)
+    if aggregate.function == "avg":
+        sums = np.divide(sums, per_group, out=np.zeros(groups.count), where=per_group > 0)
+    return pa.array(sums, mask=per_group == 0)
+
+
+def _variable(operand: Operand) -> Variable | None:
+    return operand.variable if isinstance(operand, PropertyRef | NodeId) else None
+
+
+_FUNCTIONS: dict[str, Callable[..., pa.Array]] = {
+    "sum": group.total,
+    "avg": group.mean,
+    "min": lambda groups, column, _: group.extreme(groups, column, largest=False),
+    "max": lambda groups, column, _: group.extreme(groups, column, largest=True),
+}

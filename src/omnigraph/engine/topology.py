@@ -1,0 +1,176 @@
+"""Who is connected to whom through one edge type, in both directions.
+
+Built once from the edge table and then carried forward: a commit that adds edges adds a small layer, one that removes
+edges filters the arrays. `pairs` counts parallel edges once, as a traversal without edge variable does; `edges` has
+every edge row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.engine.adjacency import Adjacency, Positions, build, contains, repeats
+from omnigraph.engine.rows import Rows
+
+#: Added edges are merged into one structure when they are more than this share of it.
+_LAYER_SHARE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """Neighbours in one direction: a large layer and, after commits, small ones on top.
+
+    Attributes:
+        pairs: layers in which every pair of nodes occurs once.
+        edges: layers with every edge row; the same arrays where there are no parallel edges.
+    """
+
+    pairs: tuple[Adjacency, ...]
+    edges: tuple[Adjacency, ...]
+
+    @property
+    def nbytes(self) -> int:
+        layers = {id(layer): layer for layer in (*self.pairs, *self.edges)}
+        return sum(layer.nbytes for layer in layers.values())
+
+    def neighbours(self, frontier: Positions) -> tuple[Positions, Positions]:
+        """(row of the frontier, neighbour), each pair once."""
+        found = [(rows, layer.targets[entries]) for layer in self.pairs for rows, entries in [layer.expand(frontier)]]
+        rows = np.concatenate([rows for rows, _ in found]) if len(found) > 1 else found[0][0]
+        targets = np.concatenate([targets for _, targets in found]) if len(found) > 1 else found[0][1]
+        return rows, targets.astype(np.int64)
+
+    def incident(self, frontier: Positions) -> tuple[Positions, Positions, Positions]:
+        """(row of the frontier, neighbour, edge row), once per edge."""
+        found = [
+            (rows, layer.targets[entries], layer.edges[entries])
+            for layer in self.edges
+            for rows, entries in [layer.expand(frontier)]
+        ]
+        rows, targets, edges = (np.concatenate([part[i] for part in found]) for i in range(3))
+        return rows, targets.astype(np.int64), edges.astype(np.int64)
+
+    def connects(self, sources: Positions, targets: Positions) -> npt.NDArray[np.bool_]:
+        """Whether each pair is connected."""
+        found = np.zeros(len(sources), np.bool_)
+        for layer in self.pairs:
+            found |= contains(layer, sources, targets)
+        return found
+
+    def degrees(self, nodes: int) -> npt.NDArray[np.int64]:
+        return np.asarray(np.sum([layer.degrees(nodes) for layer in self.pairs], axis=0), np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """Both directions of one edge type over the positions of its two node types."""
+
+    out: Direction
+    into: Direction
+    size: int
+
+    @property
+    def nbytes(self) -> int:
+        return self.out.nbytes + self.into.nbytes
+
+
+def build_topology(edges: Rows, sources: Rows, targets: Rows) -> Topology:
+    """Read all edges and resolve their endpoints."""
+    live = edges.all_positions()
+    from_ = _resolve(edges.column("src").take(pa.array(live)), sources)
+    to = _resolve(edges.column("dst").take(pa.array(live)), targets)
+    keep = (from_ >= 0) & (to >= 0)
+    return _topology([_Edges(from_[keep], to[keep], live[keep])], len(sources), len(targets))
+
+
+def carry_forward(old: Topology, edges: Rows, sources: Rows, targets: Rows) -> Topology | None:
+    """The topology after the last change of the edge table, or None when building it anew is cheaper."""
+    delta = edges.delta
+    if delta is None or (len(old.out.pairs) > 1 and len(delta.removed)):
+        return None
+    if len(delta.updated):
+        return None
+    added = edges.added(["src", "dst"]).take(pa.array(delta.inserted_source))
+    first = len(edges) - len(delta.inserted_source)
+    from_ = _resolve(added.column("src").combine_chunks(), sources)
+    to = _resolve(added.column("dst").combine_chunks(), targets)
+    new = _Edges(from_, to, np.arange(first, len(edges)))
+    if len(delta.removed):
+        dead = np.zeros(len(edges), np.bool_)
+        dead[delta.removed] = True
+        if old.out.pairs != old.out.edges:
+            return None  # with parallel edges a pair may live on
+        old = Topology(_without(old.out, dead), _without(old.into, dead), old.size)
+    extra = sum(len(layer.targets) for layer in old.out.edges[1:]) + len(from_)
+    if extra > max(1_024, _LAYER_SHARE * old.size):
+        return None
+    if len(from_) == 0:
+        return old
+    return Topology(
+        _with_layer(old.out, new, len(sources), lambda edges: (edges.from_, edges.to)),
+        _with_layer(old.into, new, len(targets), lambda edges: (edges.to, edges.from_)),
+        old.size,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Edges:
+    from_: Positions
+    to: Positions
+    rows: Positions
+
+
+_Ends = Callable[[_Edges], tuple[Positions, Positions]]
+
+
+def _resolve(ids: pa.Array, nodes: Rows) -> Positions:
+    """Position of each endpoint; -1 when there is no such node."""
+    found = pc.index_in(ids, value_set=nodes.column("id"))
+    positions = np.asarray(found.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
+    if nodes.alive is not None:
+        positions = _live_twin(positions, ids, nodes)
+    return positions
+
+
+def _live_twin(positions: Positions, ids: pa.Array, nodes: Rows) -> Positions:
+    """An id that was removed and inserted again occurs twice; the dead position is not the one meant."""
+    assert nodes.alive is not None
+    dead = (positions >= 0) & ~nodes.alive[positions]
+    for row in np.flatnonzero(dead).tolist():
+        found = nodes.find([ids[row].as_py()])
+        positions[row] = found[0] if len(found) else -1
+    return positions
+
+
+def _topology(groups: list[_Edges], sources: int, targets: int) -> Topology:
+    (edges,) = groups
+    return Topology(
+        _direction(build(edges.from_, edges.to, edges.rows, sources)),
+        _direction(build(edges.to, edges.from_, edges.rows, targets)),
+        len(edges.rows),
+    )
+
+
+def _direction(all_edges: Adjacency) -> Direction:
+    again = repeats(all_edges)
+    pairs = all_edges.without(~again) if again.any() else all_edges
+    return Direction((pairs,), (all_edges,))
+
+
+def _with_layer(old: Direction, new: _Edges, nodes: int, ends: _Ends) -> Direction:
+    sources, targets = ends(new)
+    layer = build(sources, targets, new.rows, nodes)
+    again = repeats(layer) | old.connects(layer.sources(), layer.targets.astype(np.int64))
+    pairs = layer.without(~again) if again.any() else layer
+    return Direction((*old.pairs, pairs), (*old.edges, layer))
+
+
+def _without(old: Direction, dead: npt.NDArray[np.bool_]) -> Direction:
+    layers = tuple(layer.without(~dead[layer.edges]) for layer in old.edges)
+    return Direction(layers, layers)

@@ -1,0 +1,129 @@
+"""What a query may refer to while it is checked: the schema, the parameters, and the variables of each block.
+
+`Context` lives for one query, `Scope` for one block. Blocks are checked in source order, so a scope grows clause by
+clause. A name found in a surrounding scope is that variable; only unknown names are introduced.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import NoReturn
+
+from omnigraph.errors import QueryTypeError
+from omnigraph.query.syntax.tree import Node, QueryDecl
+from omnigraph.query.typed import Entity, Parameter, ParamRef, Variable
+from omnigraph.schema.catalog import Catalog, EdgeType
+
+ANONYMOUS = "_"
+
+_RULE = re.compile(r"T[0-9]+")
+
+
+class Context:
+    """One query against one schema."""
+
+    def __init__(self, query: QueryDecl, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self._query = query
+        self._params: dict[str, Parameter] = {}
+        self._edges = {name.lower(): edge for name, edge in catalog.edges.items()}
+        self._locals = 0
+
+    def declare_parameter(self, parameter: Parameter) -> None:
+        self._params[parameter.name] = parameter
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        return tuple(self._params.values())
+
+    def parameter(self, name: str) -> ParamRef | None:
+        found = self._params.get(name)
+        return None if found is None else ParamRef(found.name, found.type)
+
+    def require_at_least(self, name: str, bound: int) -> None:
+        """The value of an integer parameter must not be lower; the strictest of several bounds counts."""
+        known = self._params[name]
+        strictest = bound if known.at_least is None else max(bound, known.at_least)
+        self._params[name] = replace(known, at_least=strictest)
+
+    def edge(self, word: str) -> EdgeType | None:
+        return self._edges.get(word.lower())
+
+    def local_name(self, label: str) -> str:
+        """A name that no text can spell, for a variable that is not known outside of its block."""
+        self._locals += 1
+        return f"{label}#{self._locals}"
+
+    def fail(self, message: str, at: Node, *, hint: str | None = None) -> NoReturn:
+        """Refuse the query. A message that starts with ``T<number>:`` gives its rule to the error's details."""
+        source = self._query.source
+        rule = message.partition(":")[0]
+        raise QueryTypeError(
+            f"type error: {message}",
+            source=source.text,
+            file=source.file,
+            offset=at.offset,
+            hint=hint,
+            query=self._query.name,
+            rule=rule if _RULE.fullmatch(rule) else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A variable, and whether it may be null here because an ``optional`` block of this or a surrounding block binds
+    it; ``optional_here`` tells the two apart."""
+
+    variable: Variable
+    nullable: bool = False
+    optional_here: bool = False
+
+
+class Scope:
+    """The variables of one block.
+
+    Attributes:
+        introduced: the variables this block introduces itself, in source order.
+        mentions_outer: a clause directly in this block mentioned a variable of a surrounding one.
+    """
+
+    def __init__(self, context: Context, parent: Scope | None = None, *, is_local: bool = False) -> None:
+        self.introduced: list[Variable] = []
+        self.mentions_outer = False
+        self._context = context
+        self._parent = parent
+        self._is_local: bool = is_local or (parent is not None and parent._is_local)
+        self._bound: dict[str, Variable] = {}
+        self._optional: dict[str, Variable] = {}
+
+    def find(self, label: str) -> Found | None:
+        """The variable a name stands for here, if any. Every anonymous occurrence is new."""
+        if label in self._bound:
+            return Found(self._bound[label])
+        if label in self._optional:
+            return Found(self._optional[label], nullable=True, optional_here=True)
+        found = self._parent._find_quietly(label) if self._parent is not None else None
+        self.mentions_outer = self.mentions_outer or found is not None
+        return found
+
+    def _find_quietly(self, label: str) -> Found | None:
+        if label in self._bound:
+            return Found(self._bound[label])
+        if label in self._optional:
+            return Found(self._optional[label], nullable=True)
+        return None if self._parent is None else self._parent._find_quietly(label)
+
+    def introduce(self, label: str, entity: Entity, type_name: str) -> Variable:
+        """A new variable of this block. The caller has made sure that the name is free."""
+        hidden = label == ANONYMOUS or self._is_local
+        name = self._context.local_name(label) if hidden else label
+        variable = Variable(name, label, entity, type_name)
+        self.introduced.append(variable)
+        if label != ANONYMOUS:
+            self._bound[label] = variable
+        return variable
+
+    def adopt_optional(self, inner: Scope) -> None:
+        """Make the variables of a finished ``optional`` block known here, as nullable ones."""
+        self._optional |= inner._bound | inner._optional

@@ -1,0 +1,206 @@
+"""Checks a whole `.gq` file against a schema without running anything.
+
+The report has the exact shape that the command line and the HTTP interface give out; see `Report.to_dict`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from omnigraph.errors import QuerySyntaxError, QueryTypeError
+from omnigraph.query.check import check_query
+from omnigraph.query.describe import Operation, describe
+from omnigraph.query.syntax.parse import parse_queries
+from omnigraph.query.syntax.tree import QueryDecl
+from omnigraph.query.typed import TypedMutation, TypedQuery, UpdateNode
+from omnigraph.schema.catalog import Catalog, NodeType
+
+_SEVERITIES = ("error", "warning", "info")
+_NO_PARAMS = "mutation declares no params; hardcoded mutations are easy to miss"
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaSource:
+    """Where the schema came from: a file with its path or a graph with its address."""
+
+    kind: str = "graph"
+    location: str | None = None
+
+    def to_dict(self) -> dict[str, object]:
+        return {"kind": self.kind, "path" if self.kind == "file" else "uri": self.location}
+
+
+@dataclass(frozen=True, slots=True)
+class QueryResult:
+    """What lint says about one query."""
+
+    name: str
+    kind: str
+    status: str
+    warnings: tuple[str, ...] = ()
+    error: str | None = None
+    operation: Operation | None = None
+    line: int | None = field(default=None, compare=False)
+    column: int | None = field(default=None, compare=False)
+
+    def to_dict(self) -> dict[str, object]:
+        found: dict[str, object] = {"name": self.name, "kind": self.kind, "status": self.status}
+        if self.warnings:
+            found["warnings"] = list(self.warnings)
+        if self.error is not None:
+            found["error"] = self.error
+        if self.operation is not None:
+            found["operation"] = self.operation.to_dict()
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something about the file as a whole."""
+
+    severity: str
+    code: str
+    message: str
+    type_name: str | None = None
+    property: str | None = None
+    query_names: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, object]:
+        found: dict[str, object] = {"severity": self.severity, "code": self.code, "message": self.message}
+        if self.type_name is not None:
+            found["type_name"] = self.type_name
+        if self.property is not None:
+            found["property"] = self.property
+        if self.query_names:
+            found["query_names"] = list(self.query_names)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The result of `lint`. ``ok`` means that nothing is wrong; warnings do not count."""
+
+    schema_source: SchemaSource
+    query_path: str | None
+    results: tuple[QueryResult, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        return self.count("error") == 0
+
+    def count(self, severity: str) -> int:
+        """How many errors, warnings or infos there are, in queries and in the file."""
+        found = sum(finding.severity == severity for finding in self.findings)
+        if severity == "error":
+            found += sum(result.error is not None for result in self.results)
+        if severity == "warning":
+            found += sum(len(result.warnings) for result in self.results)
+        return found
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "status": "ok" if self.ok else "error",
+            "schema_source": self.schema_source.to_dict(),
+            "query_path": self.query_path,
+            "queries_processed": len(self.results),
+            "errors": self.count("error"),
+            "warnings": self.count("warning"),
+            "infos": self.count("info"),
+            "results": [result.to_dict() for result in self.results],
+            "findings": [finding.to_dict() for finding in self.findings],
+        }
+
+
+def lint(text: str, catalog: Catalog, file: str | None = None, *, schema_source: SchemaSource | None = None) -> Report:
+    """Parse and check every query of a text.
+
+    Args:
+        text: the `.gq` source.
+        catalog: the schema.
+        file: the path of the text, for messages and for ``query_path``.
+        schema_source: where the schema came from, for the report only.
+    """
+    source = schema_source or SchemaSource()
+    try:
+        parsed = parse_queries(text, file)
+    except QuerySyntaxError as error:
+        return Report(source, file, (), (Finding("error", "Q000", _with_place(error)),))
+    results: list[QueryResult] = []
+    valid: list[TypedQuery | TypedMutation] = []
+    for query in parsed.queries:
+        try:
+            typed = check_query(query, catalog)
+        except QueryTypeError as error:
+            results.append(_failed(query, error))
+        else:
+            valid.append(typed)
+            results.append(
+                QueryResult(query.name, _kind(query), "ok", _warnings(query), None, describe(typed, catalog))
+            )
+    return Report(source, file, tuple(results), tuple(_update_coverage(valid, catalog)))
+
+
+def _with_place(error: QuerySyntaxError) -> str:
+    return f"{error.message} (line {error.line}, column {error.column})"
+
+
+def _failed(query: QueryDecl, error: QueryTypeError) -> QueryResult:
+    return QueryResult(
+        query.name, _kind(query), "error", _warnings(query), error.message, line=error.line, column=error.column
+    )
+
+
+def _kind(query: QueryDecl) -> str:
+    return "mutation" if query.is_write else "read"
+
+
+def _warnings(query: QueryDecl) -> tuple[str, ...]:
+    return (_NO_PARAMS,) if query.is_write and not query.params else ()
+
+
+def _update_coverage(queries: Sequence[TypedQuery | TypedMutation], catalog: Catalog) -> list[Finding]:
+    """L201: properties that no update of an updated type sets."""
+    assigned: dict[str, set[str]] = {}
+    updaters: dict[str, list[str]] = {}
+    for query in queries:
+        for statement in query.statements if isinstance(query, TypedMutation) else ():
+            if isinstance(statement, UpdateNode):
+                assigned.setdefault(statement.type_name, set()).update(
+                    assignment.property for assignment in statement.assignments
+                )
+                names = updaters.setdefault(statement.type_name, [])
+                if query.name not in names:
+                    names.append(query.name)
+    found = [
+        Finding(
+            "warning",
+            "L201",
+            f"{type_name}.{name} exists in schema but no update query sets it",
+            type_name,
+            name,
+            tuple(updaters[type_name]),
+        )
+        for type_name, properties in assigned.items()
+        for name in _settable(catalog.nodes[type_name])
+        if name not in properties
+    ]
+    return sorted(found, key=_rank)
+
+
+def _settable(node: NodeType) -> list[str]:
+    return [
+        name
+        for name, declared in node.properties.items()
+        if declared.type.nullable and declared.embed is None and name not in (node.key or ())
+    ]
+
+
+def _rank(finding: Finding) -> tuple[int, str, str, str]:
+    return (
+        _SEVERITIES.index(finding.severity),
+        finding.type_name or "",
+        finding.property or "",
+        finding.message,
+    )

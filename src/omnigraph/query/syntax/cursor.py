@@ -1,0 +1,161 @@
+"""A place in a list of tokens, with the few moves a recursive-descent parser needs.
+
+All syntax errors are raised here, so they share one form: what was expected, what was found, where. Depth is counted
+here too: text that nests deeper than `MAX_DEPTH` is refused before it can exhaust the stack.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NoReturn
+
+from omnigraph.errors import QuerySyntaxError
+from omnigraph.query.syntax.tokens import END, INTEGER, STRING, TYPE_NAME, VARIABLE, WORD, Tokens
+
+MAX_DEPTH = 64
+
+_LONGEST_SHOWN = 40
+_ESCAPE = re.compile(r"\\([\s\S])")
+_ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
+_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
+_INT64_DIGITS = 19
+
+
+class Cursor:
+    """Reads tokens from left to right. ``kind``, ``text`` and ``offset`` describe the token under the cursor."""
+
+    __slots__ = ("_depth", "_index", "_tokens", "kind", "offset", "text")
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+        self._depth = 0
+        self._index = -1
+        self.advance()
+
+    def advance(self) -> None:
+        self._index += 1
+        self.kind = self._tokens.kinds[self._index]
+        self.text = self._tokens.texts[self._index]
+        self.offset = self._tokens.offsets[self._index]
+
+    def kind_ahead(self, distance: int = 1) -> str:
+        """The kind of a later token; `END` behind the last one."""
+        index = self._index + distance
+        kinds = self._tokens.kinds
+        return kinds[index] if index < len(kinds) else END
+
+    def text_ahead(self, distance: int) -> str:
+        """The text of a later token whose kind the caller has looked at."""
+        return self._tokens.texts[self._index + distance]
+
+    def at_word(self, word: str) -> bool:
+        return self.kind == WORD and self.text == word
+
+    def accept(self, symbol: str) -> bool:
+        """Step over a symbol if it is here."""
+        if self.kind != symbol:
+            return False
+        self.advance()
+        return True
+
+    def accept_word(self, word: str) -> bool:
+        """Step over a word if it is here."""
+        if not self.at_word(word):
+            return False
+        self.advance()
+        return True
+
+    def expect(self, symbol: str, where: str) -> None:
+        if self.kind != symbol:
+            self.fail_expected(f"`{symbol}` {where}")
+        self.advance()
+
+    def expect_word(self, word: str, where: str) -> None:
+        if not self.accept_word(word):
+            self.fail_expected(f"`{word}` {where}")
+
+    def take_name(self, what: str) -> str:
+        """A word that names something: a query, a property, an alias."""
+        if self.kind == TYPE_NAME:
+            self.fail(f"{what} starts with a lower-case letter or `_`, found {self.shown()}")
+        return self._take(WORD, what)
+
+    def take_type_name(self, what: str) -> str:
+        if self.kind == WORD:
+            self.fail(f"{what} starts with an upper-case letter, found {self.shown()}")
+        return self._take(TYPE_NAME, what)
+
+    def take_variable(self, what: str) -> str:
+        return self._take(VARIABLE, what)
+
+    def take_string(self, what: str) -> str:
+        """The value of a string, escapes resolved."""
+        raw, offset = self.text, self.offset
+        self._take(STRING, what)
+        if "\\" not in raw:
+            return raw
+
+        def resolved(found: re.Match[str]) -> str:
+            if found[1] not in _ESCAPES:
+                self.fail(f"unsupported escape sequence: \\{found[1]}", offset=offset + 1 + found.start())
+            return _ESCAPES[found[1]]
+
+        return _ESCAPE.sub(resolved, raw)
+
+    def take_integer(self, what: str) -> int:
+        """A whole number of at most 64 bits, sign included."""
+        text, offset = self.text, self.offset
+        self._take(INTEGER, what)
+        if len(text) < _INT64_DIGITS:
+            return int(text)
+        digits = text.lstrip("-0")  # counted before int(), whose cost and limit depend on the length
+        if len(digits) <= _INT64_DIGITS:
+            value = int(digits or "0") * (-1 if text[0] == "-" else 1)
+            if _INT64_MIN <= value <= _INT64_MAX:
+                return value
+        self.fail(f"integer {shorten(text)} does not fit in 64 bits", offset=offset)
+
+    def take_count(self, what: str) -> int:
+        """A whole number without a sign."""
+        if self.kind == INTEGER and self.text.startswith("-"):
+            self.fail(f"{what} must not be negative, found {self.shown()}")
+        return self.take_integer(what)
+
+    def _take(self, kind: str, what: str) -> str:
+        if self.kind != kind:
+            self.fail_expected(what)
+        text = self.text
+        self.advance()
+        return text
+
+    def descend(self) -> None:
+        """Enter a nested construct; pair with `ascend`."""
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            self.fail(f"nested deeper than {MAX_DEPTH} levels")
+
+    def ascend(self) -> None:
+        self._depth -= 1
+
+    def shown(self) -> str:
+        """The token under the cursor, as a reader would name it."""
+        if self.kind == END:
+            return "the end of the text"
+        if self.kind == VARIABLE:
+            return f"`${shorten(self.text)}`"
+        if self.kind == STRING:
+            return f'`"{shorten(self.text)}"`'
+        return f"`{shorten(self.text)}`"
+
+    def fail_expected(self, what: str, *, hint: str | None = None) -> NoReturn:
+        self.fail(f"expected {what}, found {self.shown()}", hint=hint)
+
+    def fail(self, message: str, *, offset: int | None = None, hint: str | None = None) -> NoReturn:
+        source = self._tokens.source
+        place = self.offset if offset is None else offset
+        raise QuerySyntaxError(message, source=source.text, file=source.file, offset=place, hint=hint)
+
+
+def shorten(text: str) -> str:
+    """Text that fits into a message."""
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"

@@ -1,0 +1,180 @@
+"""Values of a mutation in the form their column stores: resolved, range-checked, converted.
+
+The checker has made sure that a value's type fits its property. What only the value can tell is checked here: range,
+width, length, text and null. One value at a time; a column of a bulk update repeats one value.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph.errors import InternalError, InvalidRow, MissingValue, ParameterError
+from omnigraph.query.temporal import to_days, to_millis
+from omnigraph.query.typed import Constant, ConstantValue, MutationValue, Now, ParamRef, RowTest
+from omnigraph.schema.arrow import arrow_type
+from omnigraph.schema.catalog import PropertyType, Scalar
+from omnigraph.storage.filters import Filter, compare
+from omnigraph.write.blobs import blob_bytes
+
+#: Arrow's name of a width, as messages spell it, with its least and greatest value.
+_WHOLE = {
+    Scalar.I32: ("Int32", -(2**31), 2**31 - 1),
+    Scalar.I64: ("Int64", -(2**63), 2**63 - 1),
+    Scalar.U32: ("UInt32", 0, 2**32 - 1),
+    Scalar.U64: ("UInt64", 0, 2**64 - 1),
+}
+_REQUIRED_KINDS = {Scalar.VECTOR: "vector property", Scalar.BLOB: "blob property"}
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What the names of a mutation stand for: its parameters, and the one instant of ``now()``."""
+
+    params: Mapping[str, ConstantValue]
+    now: datetime
+
+    def of(self, value: MutationValue) -> ConstantValue:
+        match value:
+            case Constant():
+                return value.value
+            case Now():
+                return self.now
+            case ParamRef():
+                if value.name not in self.params:
+                    raise ParameterError(f"parameter '{value.name}' not provided", parameter=value.name)
+                return self.params[value.name]
+
+    def stored(self, name: str, type_: PropertyType, value: MutationValue) -> Any:
+        """A value as the column of a property takes it (see `column`)."""
+        return stored_value(name, type_, self.of(value))
+
+    def filter(self, test: RowTest) -> Filter | None:
+        """The rows a ``where`` means; None when it matches nothing, as a comparison with null does."""
+        value = self.of(test.value)
+        if value is None:
+            return None
+        plain = replace(test.type, enum_values=None)
+        return compare(test.column, arrow_type(plain), test.operator.value, _comparable(test.column, value))
+
+
+def stored_value(name: str, type_: PropertyType, value: ConstantValue) -> Any:
+    """A value of the language as a Python value that Arrow puts into the property's column.
+
+    Raises:
+        MissingValue: null for a property that must have a value.
+        InvalidRow: the value does not fit the property.
+    """
+    if value is None:
+        if type_.nullable:
+            return None
+        raise missing_value(name, type_)
+    if type_.scalar is Scalar.VECTOR:
+        return _vector(name, type_, value)
+    if type_.list:
+        return [_scalar(name, type_.scalar, item, "list") for item in _items(name, value)]
+    return _scalar(name, type_.scalar, value)
+
+
+def missing_value(name: str, type_: PropertyType) -> MissingValue:
+    kind = _REQUIRED_KINDS.get(type_.scalar)
+    text = f"non-nullable {kind} '{name}' has null values" if kind else None
+    return MissingValue(text or f"non-nullable property '{name}' has null or invalid values", property=name)
+
+
+def column(type_: PropertyType, values: Sequence[Any]) -> pa.Array:
+    """Stored values as a column."""
+    return pa.array(values, arrow_type(type_))
+
+
+def _items(name: str, value: ConstantValue) -> tuple[Any, ...]:
+    if not isinstance(value, tuple):
+        raise InvalidRow(f"list property '{name}' expects a list, got {_shown(value)}", property=name)
+    return value
+
+
+def _vector(name: str, type_: PropertyType, value: ConstantValue) -> list[float]:
+    items = _items(name, value)
+    if len(items) != type_.dimension:
+        raise InvalidRow(
+            f"vector property '{name}' expects {type_.dimension} dimensions, got {len(items)}", property=name
+        )
+    return [_real(name, Scalar.F32, item) for item in items]
+
+
+def _scalar(name: str, scalar: Scalar, value: Any, where: str = "integer") -> Any:
+    match scalar:
+        case Scalar.I32 | Scalar.I64 | Scalar.U32 | Scalar.U64:
+            return _whole(name, scalar, value, where)
+        case Scalar.F32 | Scalar.F64:
+            return _real(name, scalar, value)
+        case Scalar.STRING if isinstance(value, str):
+            return _text(name, value)
+        case Scalar.BLOB if isinstance(value, str):
+            return blob_bytes(value, name)
+        case Scalar.BOOL if isinstance(value, bool):
+            return value
+        case Scalar.DATETIME if isinstance(value, datetime):
+            return to_millis(value)
+        case Scalar.DATE if isinstance(value, date) and not isinstance(value, datetime):
+            return to_days(value)
+    raise InvalidRow(f"property '{name}' expects {scalar}, got {_shown(value)}", property=name)
+
+
+def _whole(name: str, scalar: Scalar, value: Any, where: str) -> int:
+    width, low, high = _WHOLE[scalar]
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InvalidRow(f"property '{name}' expects {scalar}, got {_shown(value)}", property=name)
+    if not low <= value <= high:
+        raise InvalidRow(f"{where} value {value} exceeds {width} range", property=name)
+    return value
+
+
+def _real(name: str, scalar: Scalar, value: Any) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise InvalidRow(f"property '{name}' expects {scalar}, got {_shown(value)}", property=name)
+    if not math.isfinite(value):
+        raise InvalidRow(f"property '{name}' value {value} is not a finite number", property=name)
+    if scalar is Scalar.F32:
+        try:
+            struct.pack("<f", value)
+        except OverflowError:
+            raise InvalidRow(f"float value {value} exceeds Float32 range", property=name) from None
+    return float(value)
+
+
+def _text(name: str, value: str) -> str:
+    if not _is_unicode(value):
+        raise InvalidRow(f"property '{name}' expects Unicode text, got a lone surrogate", property=name)
+    return value
+
+
+def _is_unicode(value: str) -> bool:
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _comparable(name: str, value: ConstantValue) -> Any:
+    match value:
+        case datetime():
+            return to_millis(value)
+        case date():
+            return to_days(value)
+        case str():
+            return _text(name, value)
+        case bool() | int() | float():
+            return value
+    raise InternalError(f"a value of type {type(value).__name__} cannot be compared")
+
+
+def _shown(value: object) -> str:
+    return "null" if value is None else type(value).__name__

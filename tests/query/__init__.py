@@ -1,0 +1,1 @@
+"""The query room: syntax, checking, parameters, dates, lint."""
