@@ -226,8 +226,11 @@ class Graph:
         return mutate(self._writer(), self.catalog, request)
 
     def ensure_indices(self, branch: str = ids.MAIN) -> IndexReport:
-        """Build missing indexes and extend those that lag behind."""
-        return ensure_indices(self._writer(), self.catalog, _branch(branch))
+        """Build missing indexes and extend those that lag behind; on main also the topology files."""
+        report = ensure_indices(self._writer(), self.catalog, _branch(branch))
+        if _branch(branch) == ids.MAIN:
+            self._reads.keep_topologies(self._store.snapshot(ids.MAIN))
+        return report
 
     def recover(self) -> int:
         """Finish or drop what dead writers left on any branch; returns how many there were."""

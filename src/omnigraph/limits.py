@@ -67,6 +67,9 @@ TABLE_THREADS: Final = 8
 #: How many compiled queries, and plans of them, an open graph keeps.
 COMPILED_QUERIES: Final = 256
 
+#: Edge types with at least this many edges get a topology file; smaller ones are read in no time.
+PERSISTED_EDGES: Final = 20_000
+
 #: Longest branch name, in bytes.
 BRANCH_NAME_BYTES: Final = 128
 

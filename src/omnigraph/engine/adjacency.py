@@ -16,6 +16,9 @@ Index = npt.NDArray[np.int32]
 
 _DIGIT = 1 << 16
 
+#: A frontier with more than one node in this many is followed by passing over all edges.
+_BULK = 16
+
 
 @dataclass(frozen=True, slots=True)
 class Adjacency:
@@ -63,6 +66,17 @@ class Adjacency:
         rows = np.repeat(np.arange(len(inside)), counts)
         before = np.cumsum(counts) - counts
         return rows, np.arange(total) + np.repeat(first - before, counts)
+
+    def reached(self, frontier: Positions, nodes: int) -> npt.NDArray[np.bool_]:
+        """Which of ``nodes`` positions are a neighbour of the frontier."""
+        found = np.zeros(nodes, np.bool_)
+        if len(frontier) * _BULK < self.nodes:
+            found[self.targets[self.expand(frontier)[1]]] = True
+        elif self.nodes:
+            marked = np.zeros(self.nodes, np.bool_)
+            marked[frontier[frontier < self.nodes]] = True
+            found[self.targets[np.repeat(marked, np.diff(self.starts))]] = True
+        return found
 
     def without(self, keep: npt.NDArray[np.bool_]) -> Adjacency:
         """The entries with a true flag."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from omnigraph.engine.group import Groups
 from omnigraph.engine.order import Key, sorted_rows
 from omnigraph.errors import InputError
 from omnigraph.query.plan.nodes import Plan, TreeNode
-from omnigraph.query.typed import Aggregate, NodeId, Operand, OrderKey, ParamRef, PropertyRef, Variable
+from omnigraph.query.typed import Aggregate, Column, Entity, NodeId, Operand, OrderKey, ParamRef, PropertyRef, Variable
+from omnigraph.query.typed.walk import variables_in_expression
 from omnigraph.schema.arrow import arrow_type
 from omnigraph.schema.catalog import PropertyType
 
@@ -28,9 +30,7 @@ def finish(context: Context, plan: Plan, bindings: Bindings) -> pa.Table:
     if plan.query.is_aggregated:
         return _cut(context, plan, _aggregated(context, plan, bindings))
     if plan.query.distinct:
-        columns = [_column(context, plan, i, bindings) for i in range(len(plan.columns))]
-        firsts = group.group(columns, bindings.length).examples if bindings.length else np.zeros(0, np.int64)
-        return _cut(context, plan, _table([column.take(pa.array(np.sort(firsts))) for column in columns]))
+        return _cut(context, plan, _distinct(context, plan, bindings))
     rows = _ordered(context, plan, bindings)
     chosen = bindings.take(rows)
     return _table([_column(context, plan, i, chosen) for i in range(len(plan.columns))], chosen.length)
@@ -45,6 +45,36 @@ def finish_tree(context: Context, plan: Plan) -> pa.Table:
     bindings = Bindings(len(positions), {root.variable.name: positions})
     factors = _TreeFactors(context, root, weights[positions], positions)
     return _cut(context, plan, _aggregated(context, plan, bindings, factors))
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """Output columns that are fetched for the rows that are asked for."""
+
+    columns: list[Callable[[Any], pa.Array]]
+    length: int
+
+    def column(self, number: int, rows: Any = None) -> pa.Array:
+        return self.columns[number](np.arange(self.length) if rows is None else rows)
+
+    def table(self, rows: Any) -> pa.Table:
+        return _table([column(rows) for column in self.columns], len(rows))
+
+
+def _distinct(context: Context, plan: Plan, bindings: Bindings) -> _Output:
+    """Different rows. Where the columns name their nodes, different nodes are enough."""
+    expressions = [column.expression for column in plan.columns]
+    used = {v.name: v for e in expressions for v in variables_in_expression(e)}
+    bindings = bindings.distinct(list(used))
+    if not all(any(_names_node(context, e, v) for e in expressions) for v in used.values()):
+        columns = [_column(context, plan, number, bindings) for number in range(len(expressions))]
+        firsts = group.group(columns, bindings.length).examples if bindings.length else np.zeros(0, np.int64)
+        bindings = bindings.take(np.sort(firsts))
+
+    def fetch(number: int) -> Callable[[Any], pa.Array]:
+        return lambda rows: _column(context, plan, number, bindings.take(rows))
+
+    return _Output([fetch(number) for number in range(len(expressions))], bindings.length)
 
 
 def _table(columns: list[pa.Array], length: int = 0) -> pa.Table:
@@ -75,9 +105,17 @@ def _ordered(context: Context, plan: Plan, bindings: Bindings) -> Any:
     end = None if limit is None else skip + limit
     if not query.order:
         return np.arange(bindings.length)[skip:end]
-    keys = [Key(values(context, key.expression, bindings), key.descending) for key in query.order]  # type: ignore[arg-type]
-    ties = [Key(context.rows(v).values("id", bindings.of(v))) for v in _tie_breakers(plan, bindings)]
+    keys = [_binding_key(context, key.expression, bindings, key.descending) for key in query.order]
+    ties = [_tie_key(context, variable, bindings) for variable in _tie_breakers(plan, bindings)]
     return sorted_rows([*keys, *ties], bindings.length, end)[skip:]
+
+
+def _binding_key(context: Context, expression: Any, bindings: Bindings, descending: bool) -> Key:
+    return Key(lambda rows: values(context, expression, bindings.take(rows)), descending)
+
+
+def _tie_key(context: Context, variable: Variable, bindings: Bindings) -> Key:
+    return Key(lambda rows: context.rows(variable).values("id", bindings.of(variable)[rows]))
 
 
 def _tie_breakers(plan: Plan, bindings: Bindings) -> list[Variable]:
@@ -87,21 +125,21 @@ def _tie_breakers(plan: Plan, bindings: Bindings) -> list[Variable]:
     return sorted((v for v in bound if bindings.has(v)), key=lambda variable: variable.name)
 
 
-def _cut(context: Context, plan: Plan, rows: pa.Table) -> pa.Table:
-    """Order, offset and limit of rows that are output columns already."""
+def _cut(context: Context, plan: Plan, output: _Output) -> pa.Table:
+    """Order, offset and limit of output columns; only what is returned is fetched."""
     query = plan.query
     skip = _number(context, query.offset) or 0
     limit = _number(context, query.limit)
     end = None if limit is None else skip + limit
-    if query.order:
-        keys = [_output_key(key, rows) for key in query.order]
-        return rows.take(pa.array(sorted_rows(keys, rows.num_rows, end)[skip:]))
-    return rows.slice(skip, limit)
+    if not query.order:
+        return output.table(np.arange(output.length)[skip:end])
 
+    def key(order: OrderKey) -> Key:
+        number = order.column
+        assert number is not None
+        return Key(lambda rows: output.column(number, rows), order.descending)
 
-def _output_key(key: OrderKey, rows: pa.Table) -> Key:
-    assert key.column is not None
-    return Key(rows.column(key.column).combine_chunks(), key.descending)
+    return output.table(sorted_rows([key(each) for each in query.order], output.length, end)[skip:])
 
 
 def _number(context: Context, value: int | ParamRef | None) -> int | None:
@@ -117,49 +155,52 @@ class _TreeFactors:
         self.weights = weights
         self._positions = positions
 
-    def is_root(self, variable: Variable) -> bool:
-        return variable == self._root.variable
+    @property
+    def variable(self) -> Variable:
+        return self._root.variable
 
     def along(self, variable: Variable, amounts: Any) -> Any:
         """The sum of amounts at another variable, over all matches, for each row of the root."""
         return weigh(self._context, self._root, Factor(variable, amounts))[self._positions]
 
 
-def _aggregated(context: Context, plan: Plan, bindings: Bindings, tree: _TreeFactors | None = None) -> pa.Table:
-    keys = [column.expression for column in plan.query.group_keys]
-    arrays = {key: values(context, key, bindings) for key in keys}  # type: ignore[arg-type]
-    if tree is not None and keys and _one_row_per_group(context, keys):
-        groups = Groups(np.arange(bindings.length), np.arange(bindings.length))
-    else:
-        groups = group.group(list(arrays.values()), bindings.length)
+def _aggregated(context: Context, plan: Plan, bindings: Bindings, tree: _TreeFactors | None = None) -> _Output:
+    keys: list[Any] = [column.expression for column in plan.query.group_keys]
     if keys and bindings.length == 0:
         groups = Groups(np.zeros(0, np.int64), np.zeros(0, np.int64))
-    columns = []
-    for column in plan.columns:
-        if isinstance(column.expression, Aggregate):
-            found = _aggregate(context, column.expression, bindings, groups, tree)
-        else:
-            found = arrays[column.expression].take(pa.array(groups.examples))
-        columns.append(_typed(found, column.type, column.expression))
-    return _table(columns)
+    elif tree is not None and any(_names_node(context, key, tree.variable) for key in keys):
+        groups = Groups(np.arange(bindings.length), np.arange(bindings.length))
+    else:
+        groups = group.group([values(context, key, bindings) for key in keys], bindings.length)
+
+    def fetch(number: int, column: Column) -> Callable[[Any], pa.Array]:
+        if not isinstance(column.expression, Aggregate):
+            return lambda rows: _column(context, plan, number, bindings.take(groups.examples[rows]))
+        found = _typed(_aggregate(context, column.expression, bindings, groups, tree), column.type, column.expression)
+        return lambda rows: found.take(pa.array(rows))
+
+    return _Output([fetch(number, column) for number, column in enumerate(plan.columns)], groups.count)
 
 
-def _one_row_per_group(context: Context, keys: list[Any]) -> bool:
-    """Whether the keys name a node: its id or its only key property."""
-    for key in keys:
-        if isinstance(key, NodeId):
-            return True
-        node = context.view.catalog.nodes.get(key.variable.type_name)
-        if node is not None and node.key == (key.property,):
-            return True
-    return False
+def _names_node(context: Context, expression: Any, variable: Variable) -> bool:
+    """Whether an expression is the node's id or its only key property: different nodes, different values."""
+    if isinstance(expression, NodeId):
+        return expression.variable == variable
+    node = context.view.catalog.nodes.get(variable.type_name)
+    return (
+        isinstance(expression, PropertyRef)
+        and expression.variable == variable
+        and variable.entity is Entity.NODE
+        and node is not None
+        and node.key == (expression.property,)
+    )
 
 
 def _aggregate(
     context: Context, aggregate: Aggregate, bindings: Bindings, groups: Groups, tree: _TreeFactors | None
 ) -> pa.Array:
     variable = _variable(aggregate.argument)
-    if tree is not None and variable is not None and not tree.is_root(variable):
+    if tree is not None and variable is not None and variable != tree.variable:
         return _along(context, aggregate, variable, groups, tree)
     weights = tree.weights if tree is not None else None
     if aggregate.function == "count":

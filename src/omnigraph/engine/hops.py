@@ -1,7 +1,8 @@
 """Breadth-first distances: which nodes lie between ``min`` and ``max`` hops from each origin.
 
 A destination appears once per origin, at its shortest distance. A stored self-loop on a node at distance ``d`` gives
-that node again at ``d + 1``, if it was not returned before.
+that node again at ``d + 1``, if it was not returned before. The loop counts at the destination, so a search from the
+destination back to its origins asks the start of the search for loops.
 """
 
 from __future__ import annotations
@@ -45,6 +46,28 @@ def within(neighbours: Neighbours, origins: Positions, nodes: int, low: int, hig
             found.append(frontier)
     if not found:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    return np.concatenate(found_rows), np.concatenate(found)
+
+
+def within_backwards(
+    neighbours: Neighbours, ends: Positions, looped: npt.NDArray[np.bool_], nodes: int, low: int, high: int
+) -> tuple[Positions, Positions]:
+    """(row of the destination, origin) pairs; ``looped`` says which destinations have a self-loop."""
+    seen = _Seen(len(ends), nodes)
+    rows, frontier = np.arange(len(ends)), ends
+    seen.add(rows, frontier)
+    found_rows: list[Positions] = []
+    found: list[Positions] = []
+    for distance in range(high + 1):
+        near = max(low, 1) <= distance
+        again = low <= distance + 1 <= high
+        keep = looped[rows] & again | near
+        found_rows.append(rows[keep])
+        found.append(frontier[keep])
+        if distance == high or len(frontier) == 0:
+            break
+        entry, targets = neighbours(frontier)
+        rows, frontier = seen.fresh(rows[entry], targets)
     return np.concatenate(found_rows), np.concatenate(found)
 
 

@@ -72,6 +72,10 @@ class Reads:
         params = bind_params(query, request.params) if run else None
         return explain(View(self._store, request.snapshot, self._catalog), query, params)
 
+    def keep_topologies(self, snapshot: Snapshot) -> list[str]:
+        """Write topologies of large edge types for processes that start later."""
+        return View(self._store, snapshot, self._catalog).keep_topologies(limits.PERSISTED_EDGES)
+
     def lint(self, source: str | Path) -> Report:
         text, file = _text(source)
         return lint(text, self._catalog, file, schema_source=SchemaSource("graph", self._store.location.uri))

@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.engine.row_ids import RowIds
 from omnigraph.storage.reading import TableReader
 
 Positions = npt.NDArray[np.int64]
@@ -26,6 +27,18 @@ _CARRY_SHARE = 0.25
 
 #: Versions that wait to be carried forward one after the other; beyond, a column is read anew.
 _LONGEST_CHAIN = 32
+
+#: A call that fetches rows costs as much as fetching this many.
+_CALL_COST = 500
+
+#: So many ids are looked up in the storage before all ids of a large table are read into memory.
+_STORAGE_LOOKUPS = 32
+
+#: Below this many rows a table is read as a whole at once.
+_SMALL = 10_000
+
+#: Up to this many ids are looked up one by one; more are joined with the whole column.
+_FEW_IDS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +65,7 @@ class Rows:
     def __init__(
         self,
         reader: TableReader,
-        row_ids: npt.NDArray[np.uint64],
+        row_ids: RowIds,
         alive: npt.NDArray[np.bool_] | None,
         space: object,
         previous: Rows | None = None,
@@ -67,13 +80,16 @@ class Rows:
         self._depth: int = previous._depth + 1 if previous else 0
         self._columns: dict[str, pa.Array] = {}
         self._positions: dict[str, int] | None = None
+        self._has_successor = False
+        self._lookups = 0
+        self._fetched: dict[str, int] = {}  # rows fetched one by one, per column
         self._lock = threading.RLock()
 
     @staticmethod
     def read(reader: TableReader, columns: Sequence[str] = ()) -> Rows:
         """All rows in storage order, with some columns that are needed anyway."""
         table = reader.scan([*columns], with_row_id=True)
-        rows = Rows(reader, _numbers(table.column("_rowid")), None, object())
+        rows = Rows(reader, RowIds(_numbers(table.column("_rowid"))), None, object())
         for name in columns:
             rows._columns[name] = _one(table.column(name))
         return rows
@@ -107,11 +123,7 @@ class Rows:
 
         Few rows of a column that is not in memory are fetched one by one instead of reading the whole column.
         """
-        if (
-            name not in self._columns
-            and not self._can_carry(name)
-            and self.reader.prefers_take(len(positions), len(self))
-        ):
+        if name not in self._columns and not self._can_carry(name) and self._fetches_rows(name, len(positions)):
             return self._take(name, positions)
         column = self.column(name)
         if len(positions) and positions.min() < 0:
@@ -120,32 +132,51 @@ class Rows:
 
     def find(self, ids: Iterable[str]) -> Positions:
         """Positions of the rows with these ids; ids that do not exist are left out."""
+        wanted = list(ids)
+        if self._asks_storage(len(wanted)):
+            return self.row_ids.find(self.reader.row_ids_of(wanted))
         index = self._id_index()
-        found = [index[value] for value in ids if value in index]
-        return np.array(found, np.int64)
+        found = [self._live(index, value) for value in wanted]
+        return np.array([position for position in found if position >= 0], np.int64)
+
+    def locate(self, ids: pa.Array) -> Positions:
+        """Position of the live row with each id, -1 where there is none."""
+        if len(ids) <= _FEW_IDS:
+            index = self._id_index()
+            return np.array([self._live(index, value) for value in ids.to_pylist()], np.int64)
+        found = pc.index_in(ids, value_set=self.column("id")).fill_null(-1)
+        positions = np.asarray(found.to_numpy(zero_copy_only=False), np.int64)
+        if self.alive is not None:  # an id that was removed and inserted again has a dead position too
+            dead = (positions >= 0) & ~self.alive[positions]
+            index = self._id_index()
+            positions[dead] = [self._live(index, value) for value in ids.filter(pa.array(dead)).to_pylist()]
+        return positions
 
     def advance(self, reader: TableReader) -> Rows | None:
         """The same table at a later version of the same lineage, or None when reading it anew is cheaper."""
         change = reader.changes_since(self.reader)
         if change is None or change.rows > max(4_096, _CARRY_SHARE * len(self)) or self._depth >= _LONGEST_CHAIN:
             return None
-        order = np.argsort(self.row_ids, kind="stable")
-        by_id = self.row_ids[order]
-        lost = order[np.searchsorted(by_id, change.lost_row_ids)]
-        where = np.searchsorted(by_id, change.added_row_ids)
-        known = (where < len(by_id)) & (by_id[np.minimum(where, len(by_id) - 1)] == change.added_row_ids)
-        if len(by_id) == 0:
-            known = np.zeros(len(change.added_row_ids), np.bool_)
+        where = self.row_ids.find(change.added_row_ids)
+        known = where >= 0
         inserted = np.flatnonzero(~known)
         delta = Delta(
-            updated=order[where[known]].astype(np.int64),
+            updated=where[known],
             update_source=np.flatnonzero(known),
             inserted_source=inserted,
-            removed=lost.astype(np.int64),
+            removed=self.row_ids.find(change.lost_row_ids),
             fragments=change.fragments,
         )
-        row_ids = np.concatenate([self.row_ids, change.added_row_ids[inserted]])
-        return Rows(reader, row_ids, _alive(self, delta, len(row_ids)), self.space, self, delta)
+        row_ids = self.row_ids.extended(change.added_row_ids[inserted])
+        return Rows(reader, row_ids, _alive(self, delta, len(row_ids)), self._space_of_successor(), self, delta)
+
+    def _space_of_successor(self) -> object:
+        """The same positions continue in one line of versions only; a second successor, after a look into the past,
+        gives the positions behind the common ones to other rows."""
+        with self._lock:
+            space = object() if self._has_successor else self.space
+            self._has_successor = True
+            return space
 
     def added(self, columns: Sequence[str]) -> pa.Table:
         """The rows that the last change added or rewrote, in the order that `delta` refers to."""
@@ -172,31 +203,61 @@ class Rows:
 
     def _scan_order(self, scanned: npt.NDArray[np.uint64]) -> pa.Array:
         """Where in a scan each position's row is; null for dead positions."""
-        if len(scanned) == len(self.row_ids) and bool((scanned == self.row_ids).all()):
+        mine = self.row_ids.all()
+        if np.array_equal(scanned, mine):
             return pa.array(np.arange(len(scanned)))
-        order = np.argsort(scanned, kind="stable")
-        where = np.minimum(np.searchsorted(scanned[order], self.row_ids), max(len(scanned) - 1, 0))
-        found = scanned[order[where]] == self.row_ids if len(scanned) else np.zeros(len(self.row_ids), np.bool_)
-        return pa.array(order[where] if len(scanned) else where, mask=~found)
+        where = RowIds(scanned).find(mine)
+        return pa.array(where, mask=where < 0)
+
+    def _fetches_rows(self, name: str, wanted: int) -> bool:
+        """Single rows are fetched until that has cost as much as reading the column would have."""
+        with self._lock:
+            self._fetched[name] = self._fetched.get(name, 0) + wanted + _CALL_COST
+            return self.reader.prefers_take(self._fetched[name], len(self))
 
     def _take(self, name: str, positions: Positions) -> pa.Array:
         valid = positions >= 0
         unique, inverse = np.unique(positions[valid], return_inverse=True)
-        values = self.reader.take(self.row_ids[unique], name)
+        values = self.reader.take(self.row_ids.at(unique), name)
         source = np.full(len(positions), -1, np.int64)
         source[valid] = inverse
         return values.take(pa.array(source, mask=~valid))
 
+    def _asks_storage(self, wanted: int) -> bool:
+        """The first few look-ups go to the index of the storage; more of them pay for an index in memory."""
+        with self._lock:
+            if self._positions is not None or ("id" in self._columns and len(self) < _SMALL):
+                return False
+            self._lookups += wanted
+            return self._lookups <= _STORAGE_LOOKUPS and len(self) >= _SMALL
+
     def _id_index(self) -> dict[str, int]:
+        """Position by id, shared along the versions of a table; entries may be newer than this version."""
         with self._lock:
             if self._positions is None:
-                ids = self.column("id").to_pylist()
-                self._positions = dict(zip(ids, range(len(ids)), strict=True))
-                if self.alive is not None:
-                    for position in np.flatnonzero(~self.alive).tolist():
-                        if self._positions.get(ids[position]) == position:
-                            del self._positions[ids[position]]
+                carried = self.previous._positions if self.previous is not None else None
+                if carried is None or self.delta is None:
+                    ids = self.column("id").to_pylist()
+                    self._positions = dict(zip(ids, range(len(ids)), strict=True))
+                else:
+                    new = _one(self.added(["id"]).column("id")).take(pa.array(self.delta.inserted_source)).to_pylist()
+                    first = len(self) - len(new)
+                    carried.update(zip(new, range(first, len(self)), strict=True))
+                    self._positions = carried
             return self._positions
+
+    def _live(self, index: dict[str, int], value: str) -> int:
+        """Position of the live row with an id, or -1."""
+        position = index.get(value, -1)
+        if 0 <= position < len(self):
+            return position if self.alive is None or self.alive[position] else self._other_live(value)
+        return -1 if position < 0 else self._other_live(value)
+
+    def _other_live(self, value: str) -> int:
+        """The index shows another version's row of this id; this version's own column tells."""
+        same = np.asarray(pc.equal(self.column("id"), value).fill_null(False).to_numpy(zero_copy_only=False), np.bool_)
+        found = np.flatnonzero(same if self.alive is None else same & self.alive)
+        return int(found[0]) if len(found) else -1
 
 
 def _alive(previous: Rows, delta: Delta, size: int) -> npt.NDArray[np.bool_] | None:

@@ -12,9 +12,9 @@ from omnigraph.engine.adjacency import Positions
 from omnigraph.engine.bindings import Bindings
 from omnigraph.engine.candidates import candidates
 from omnigraph.engine.evaluate import Context, matching, matching_rows
-from omnigraph.engine.hops import within
+from omnigraph.engine.hops import within, within_backwards
 from omnigraph.engine.topology import Direction, Topology
-from omnigraph.query.plan.nodes import Anti, Connect, Expand, Extend, Filter, Keep, Scan, Step
+from omnigraph.query.plan.nodes import Anti, Connect, Expand, Extend, Filter, Keep, Reach, Scan, Step
 from omnigraph.query.typed import Predicate, Reading, Traversal, Variable
 
 #: Testing predicates on the whole table pays once the rows to test are more than this share of it.
@@ -44,6 +44,8 @@ def run_step(context: Context, step: Step, bindings: Bindings) -> Bindings:
             return _product(bindings, step.variable, candidates(context, step.variable, step.predicates))
         case Expand():
             return _expand(context, step, bindings)
+        case Reach():
+            return _reach(context, step, bindings)
         case Connect():
             return _connect(context, step.traversal, bindings)
         case Filter():
@@ -80,6 +82,14 @@ def _expand(context: Context, step: Expand, bindings: Bindings) -> Bindings:
     return bindings.bind(step.target, rows, targets)
 
 
+def _reach(context: Context, step: Reach, bindings: Bindings) -> Bindings:
+    direction = _direction(context.view.topology(step.traversal.edge_type), step.traversal, step.origin)
+    found = direction.reached(bindings.of(step.origin), len(context.rows(step.target)))
+    if step.predicates:
+        found = found[_passing(context, step.predicates, step.target, found)]
+    return Bindings(len(found), {step.target.name: found})
+
+
 def _hops(
     context: Context,
     traversal: Traversal,
@@ -92,7 +102,11 @@ def _hops(
         return neighbours(origins) if traversal.min_hops == 1 else (origins[:0], origins[:0])
     unique, inverse = np.unique(origins[origins >= 0], return_inverse=True)
     nodes = len(context.rows(step.target))
-    found_rows, found = within(neighbours, unique, nodes, traversal.min_hops, traversal.max_hops)
+    if step.origin == traversal.right and traversal.left != traversal.right:
+        looped = context.view.topology(traversal.edge_type).out.connects(unique, unique)
+        found_rows, found = within_backwards(neighbours, unique, looped, nodes, traversal.min_hops, traversal.max_hops)
+    else:
+        found_rows, found = within(neighbours, unique, nodes, traversal.min_hops, traversal.max_hops)
     order = np.argsort(found_rows, kind="stable")
     starts = np.searchsorted(found_rows[order], np.arange(len(unique) + 1))
     counts = starts[inverse + 1] - starts[inverse]

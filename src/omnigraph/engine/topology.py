@@ -13,13 +13,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from omnigraph.engine.adjacency import Adjacency, Positions, build, contains, repeats
 from omnigraph.engine.rows import Rows
 
 #: Added edges are merged into one structure when they are more than this share of it.
 _LAYER_SHARE = 0.05
+
+#: A small layer is merged with the one below while that is at most this many times larger.
+_MERGE_RATIO = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,10 @@ class Direction:
         layers = {id(layer): layer for layer in (*self.pairs, *self.edges)}
         return sum(layer.nbytes for layer in layers.values())
 
+    @property
+    def has_parallel_edges(self) -> bool:
+        return any(pairs is not edges for pairs, edges in zip(self.pairs, self.edges, strict=True))
+
     def neighbours(self, frontier: Positions) -> tuple[Positions, Positions]:
         """(row of the frontier, neighbour), each pair once."""
         found = [(rows, layer.targets[entries]) for layer in self.pairs for rows, entries in [layer.expand(frontier)]]
@@ -55,6 +61,13 @@ class Direction:
         ]
         rows, targets, edges = (np.concatenate([part[i] for part in found]) for i in range(3))
         return rows, targets.astype(np.int64), edges.astype(np.int64)
+
+    def reached(self, frontier: Positions, nodes: int) -> Positions:
+        """The neighbours of a frontier, each once, ascending."""
+        found = np.zeros(nodes, np.bool_)
+        for layer in self.pairs:
+            found |= layer.reached(frontier, nodes)
+        return np.flatnonzero(found)
 
     def connects(self, sources: Positions, targets: Positions) -> npt.NDArray[np.bool_]:
         """Whether each pair is connected."""
@@ -83,8 +96,8 @@ class Topology:
 def build_topology(edges: Rows, sources: Rows, targets: Rows) -> Topology:
     """Read all edges and resolve their endpoints."""
     live = edges.all_positions()
-    from_ = _resolve(edges.column("src").take(pa.array(live)), sources)
-    to = _resolve(edges.column("dst").take(pa.array(live)), targets)
+    from_ = sources.locate(edges.column("src").take(pa.array(live)))
+    to = targets.locate(edges.column("dst").take(pa.array(live)))
     keep = (from_ >= 0) & (to >= 0)
     return _topology([_Edges(from_[keep], to[keep], live[keep])], len(sources), len(targets))
 
@@ -94,17 +107,18 @@ def carry_forward(old: Topology, edges: Rows, sources: Rows, targets: Rows) -> T
     delta = edges.delta
     if delta is None or (len(old.out.pairs) > 1 and len(delta.removed)):
         return None
-    if len(delta.updated):
+    written = edges.added(["src", "dst"])
+    if _endpoints_moved(edges, written):
         return None
-    added = edges.added(["src", "dst"]).take(pa.array(delta.inserted_source))
+    added = written.take(pa.array(delta.inserted_source))
     first = len(edges) - len(delta.inserted_source)
-    from_ = _resolve(added.column("src").combine_chunks(), sources)
-    to = _resolve(added.column("dst").combine_chunks(), targets)
+    from_ = sources.locate(added.column("src").combine_chunks())
+    to = targets.locate(added.column("dst").combine_chunks())
     new = _Edges(from_, to, np.arange(first, len(edges)))
     if len(delta.removed):
         dead = np.zeros(len(edges), np.bool_)
         dead[delta.removed] = True
-        if old.out.pairs != old.out.edges:
+        if old.out.has_parallel_edges:
             return None  # with parallel edges a pair may live on
         old = Topology(_without(old.out, dead), _without(old.into, dead), old.size)
     extra = sum(len(layer.targets) for layer in old.out.edges[1:]) + len(from_)
@@ -119,6 +133,17 @@ def carry_forward(old: Topology, edges: Rows, sources: Rows, targets: Rows) -> T
     )
 
 
+def _endpoints_moved(edges: Rows, written: pa.Table) -> bool:
+    """Whether a rewritten edge now connects other nodes. Folding small files rewrites edges as they are."""
+    delta, previous = edges.delta, edges.previous
+    if delta is None or previous is None or len(delta.updated) == 0:
+        return False
+    now = written.take(pa.array(delta.update_source))
+    return any(
+        not now.column(end).combine_chunks().equals(previous.values(end, delta.updated)) for end in ("src", "dst")
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Edges:
     from_: Positions
@@ -127,25 +152,6 @@ class _Edges:
 
 
 _Ends = Callable[[_Edges], tuple[Positions, Positions]]
-
-
-def _resolve(ids: pa.Array, nodes: Rows) -> Positions:
-    """Position of each endpoint; -1 when there is no such node."""
-    found = pc.index_in(ids, value_set=nodes.column("id"))
-    positions = np.asarray(found.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
-    if nodes.alive is not None:
-        positions = _live_twin(positions, ids, nodes)
-    return positions
-
-
-def _live_twin(positions: Positions, ids: pa.Array, nodes: Rows) -> Positions:
-    """An id that was removed and inserted again occurs twice; the dead position is not the one meant."""
-    assert nodes.alive is not None
-    dead = (positions >= 0) & ~nodes.alive[positions]
-    for row in np.flatnonzero(dead).tolist():
-        found = nodes.find([ids[row].as_py()])
-        positions[row] = found[0] if len(found) else -1
-    return positions
 
 
 def _topology(groups: list[_Edges], sources: int, targets: int) -> Topology:
@@ -167,8 +173,24 @@ def _with_layer(old: Direction, new: _Edges, nodes: int, ends: _Ends) -> Directi
     sources, targets = ends(new)
     layer = build(sources, targets, new.rows, nodes)
     again = repeats(layer) | old.connects(layer.sources(), layer.targets.astype(np.int64))
-    pairs = layer.without(~again) if again.any() else layer
-    return Direction((*old.pairs, pairs), (*old.edges, layer))
+    if not again.any() and not old.has_parallel_edges:
+        layers = _stacked(old.edges, layer, nodes)
+        return Direction(layers, layers)
+    return Direction(_stacked(old.pairs, layer.without(~again), nodes), _stacked(old.edges, layer, nodes))
+
+
+def _stacked(layers: tuple[Adjacency, ...], top: Adjacency, nodes: int) -> tuple[Adjacency, ...]:
+    """A layer on top of others; small ones are merged, so that there are few however many commits came."""
+    rest = list(layers)
+    while len(rest) > 1 and len(rest[-1].targets) <= _MERGE_RATIO * len(top.targets):
+        below = rest.pop()
+        top = build(
+            np.concatenate([below.sources(), top.sources()]),
+            np.concatenate([below.targets, top.targets]),
+            np.concatenate([below.edges, top.edges]),
+            nodes,
+        )
+    return (*rest, top)
 
 
 def _without(old: Direction, dead: npt.NDArray[np.bool_]) -> Direction:

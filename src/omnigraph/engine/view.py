@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from omnigraph.engine import persisted
 from omnigraph.engine.cache import SHARED, Cache
+from omnigraph.engine.persisted import Persisted
 from omnigraph.engine.rows import Rows
 from omnigraph.engine.topology import Topology, build_topology, carry_forward
 from omnigraph.errors import TypeNotFound
@@ -21,6 +23,7 @@ class View:
         self.snapshot = snapshot
         self._store = store
         self._cache = cache
+        self._persisted: dict[str, Persisted] = {}
 
     def nodes(self, type_name: str) -> Rows:
         return self._rows(f"node:{type_name}", ("id",))
@@ -42,16 +45,38 @@ class View:
         version = (edges.reader.pin, sources.reader.pin, targets.reader.pin)
 
         def make(previous: _Placed | None) -> _Placed:
+            known = previous or self._from_disk(edges, sources, targets)
             topology = None
-            if previous is not None and previous.fits(edges):
-                topology = carry_forward(previous.topology, edges, sources, targets) if edges.delta else None
-                if edges is previous.edges:
-                    topology = previous.topology
+            if known is not None and edges is known.edges:
+                topology = known.topology
+            elif known is not None and edges.previous is known.edges:
+                topology = carry_forward(known.topology, edges, sources, targets)
             if topology is None:
                 topology = build_topology(edges, sources, targets)
             return _Placed(topology, edges, (edges.space, sources.space, targets.space))
 
         return self._cache.get(lineage, version, make).topology
+
+    def keep_topologies(self, at_least: int) -> list[str]:
+        """Write the topologies of large edge types that have no file yet; returns their names."""
+        kept = []
+        for edge in self.catalog.edges.values():
+            pin = self.snapshot.pins.get(edge.table_key)
+            if pin is None or pin.row_count < at_least or persisted.newest_version(self._store, pin) == pin.version:
+                continue
+            edges = Rows.read(self.reader(edge.table_key), ("src", "dst"))
+            sources = Rows.read(self.reader(f"node:{edge.source}"), ("id",))
+            targets = Rows.read(self.reader(f"node:{edge.target}"), ("id",))
+            if persisted.save(self._store, edges, sources, targets, build_topology(edges, sources, targets)):
+                kept.append(edge.name)
+        return kept
+
+    def _from_disk(self, edges: Rows, sources: Rows, targets: Rows) -> _Placed | None:
+        found = self._persisted.get(edges.reader.pin.location)
+        topology = found.over(sources, targets) if found is not None else None
+        if found is None or topology is None:
+            return None
+        return _Placed(topology, found.edges, ())
 
     def _rows(self, table_key: str, columns: tuple[str, ...]) -> Rows:
         pin = self._pin(table_key)
@@ -59,6 +84,10 @@ class View:
 
         def make(previous: Rows | None) -> Rows:
             reader = TableReader(self._store, pin)
+            if previous is None and table_key.startswith("edge:"):
+                previous = self._rows_on_disk(pin)
+            if previous is not None and previous.reader.pin.version == pin.version:
+                return previous
             if previous is not None and previous.reader.pin.version < pin.version:
                 advanced = previous.advance(reader)
                 if advanced is not None:
@@ -66,6 +95,13 @@ class View:
             return Rows.read(reader, columns)
 
         return self._cache.get(lineage, (pin.version, pin.origin), make)
+
+    def _rows_on_disk(self, pin: Pin) -> Rows | None:
+        found = persisted.find(self._store, pin)
+        if found is None:
+            return None
+        self._persisted[pin.location] = found
+        return found.edges
 
     def _pin(self, table_key: str) -> Pin:
         pin = self.snapshot.pins.get(table_key)
@@ -85,7 +121,3 @@ class _Placed:
     @property
     def nbytes(self) -> int:
         return self.topology.nbytes
-
-    def fits(self, edges: Rows) -> bool:
-        """Whether this is the topology right before the last change of the edges, or of the same edges."""
-        return edges is self.edges or edges.previous is self.edges

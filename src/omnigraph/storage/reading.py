@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.storage.faults import store_errors
+from omnigraph.storage.filters import one_of
 from omnigraph.storage.manifest import Pin
 from omnigraph.storage.store import GraphStore
 from omnigraph.storage.tables import Handle
@@ -77,6 +78,11 @@ class TableReader:
         with store_errors("read rows"):
             table = self.handle._take_rows(row_ids.tolist(), columns=[column])
             return table.column(column).combine_chunks()
+
+    def row_ids_of(self, ids: Sequence[str]) -> npt.NDArray[np.uint64]:
+        """Row ids of the rows with these ids, through the index if there is one."""
+        wanted = one_of("id", pa.array(list(ids), pa.string()))
+        return np.asarray(self.scan([], with_row_id=True, filter=wanted).column("_rowid").to_numpy(), np.uint64)
 
     def prefers_take(self, wanted: int, rows: int) -> bool:
         """Whether fetching single rows beats reading the whole column."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omnigraph.query.plan.nodes import Anti, Connect, Extend, Filter, Plan, Scan, Step
+from omnigraph.query.plan.nodes import Anti, Connect, Expand, Extend, Filter, Keep, Plan, Reach, Scan, Step
 from omnigraph.query.typed import Block, Entity, Predicate, TypedQuery, Variable
 from omnigraph.query.typed.walk import variables_in_predicate
 
@@ -39,9 +39,7 @@ def bound_by(step: Step) -> frozenset[Variable]:
         case Extend():
             block = step.optional.block
             return frozenset({*block.variables, *block.optional_variables})
-        case Filter() | Anti():
+        case Expand() | Reach():
+            return frozenset({step.target} | ({step.traversal.edge} if step.traversal.edge else set()))
+        case Filter() | Anti() | Keep():
             return frozenset()
-    traversal = getattr(step, "traversal", None)
-    if traversal is None:
-        return frozenset()
-    return frozenset({step.target} | ({traversal.edge} if traversal.edge else set()))  # type: ignore[union-attr]

@@ -14,6 +14,7 @@ from omnigraph.query.plan.nodes import (
     Filter,
     Keep,
     Plan,
+    Reach,
     Scan,
     Step,
     TreeNode,
@@ -52,6 +53,8 @@ def _steps(steps: tuple[Step, ...], depth: int, access: Callable[[Step], str | N
                 text += f" by {how}" if how else ""
             case Expand():
                 text = f"expand {traversal_text(step.traversal)} from ${step.origin.label}{_where(step.predicates)}"
+            case Reach():
+                text = f"reach {traversal_text(step.traversal)} from ${step.origin.label}{_where(step.predicates)}"
             case Connect():
                 text = f"connect {traversal_text(step.traversal)}"
             case Filter():

@@ -52,6 +52,17 @@ class Expand:
 
 
 @dataclass(frozen=True, slots=True)
+class Reach:
+    """As `Expand`, when only where one arrives counts: each target once, nothing else is remembered."""
+
+    traversal: Traversal
+    origin: Variable
+    target: Variable
+    predicates: tuple[Predicate, ...] = ()
+    estimate: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Connect:
     """Keep bindings whose two ends are connected; binds the edge variable, if there is one."""
 
@@ -93,7 +104,7 @@ class Keep:
     estimate: float = 0.0
 
 
-Step: TypeAlias = Scan | Expand | Connect | Filter | Anti | Extend | Keep
+Step: TypeAlias = Scan | Expand | Reach | Connect | Filter | Anti | Extend | Keep
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,4 +19,4 @@ def early_distinct(plan: Plan, _: Estimator) -> Plan:
         for expression in (*(c.expression for c in query.columns), *(key.expression for key in query.order))
         for variable in variables_in_expression(expression)
     )
-    return replace(plan, steps=forget(plan.steps, wanted))
+    return replace(plan, steps=forget(plan.steps, wanted, nested=False))

@@ -26,7 +26,13 @@ def _ordered(
     pattern = _Pattern([s.variable for s in scans], [c.traversal for c in connects], predicates, outer, estimator)
     ordered = pattern.order(rows)
     bound = outer | {scan.variable for scan in scans}
-    return (*ordered, *(_inner(step, bound, pattern.rows, estimator) for step in rest))
+    inner: list[Step] = []
+    for step in rest:
+        inner.append(_inner(step, bound, pattern.rows, estimator))
+        if isinstance(step, Extend):
+            block = step.optional.block
+            bound |= {*block.variables, *block.optional_variables}
+    return (*ordered, *inner)
 
 
 def _inner(step: Step, bound: frozenset[Variable], rows: float, estimator: Estimator) -> Step:

@@ -17,7 +17,7 @@ def semi_join(plan: Plan, _: Estimator) -> Plan:
 def _inside(step: Step) -> Step:
     if isinstance(step, Anti):
         inner = tuple(_inside(each) for each in step.steps)
-        return replace(step, steps=forget(inner, frozenset()))
+        return replace(step, steps=forget(inner, frozenset(), nested=True))
     if isinstance(step, Extend):
         return replace(step, steps=tuple(_inside(each) for each in step.steps))
     return step
