@@ -6,7 +6,7 @@ from types import ModuleType
 
 import omnigraph
 
-EXPECTED = ("Graph", "OmniGraphError", "Snapshot", "errors", "init", "open")
+EXPECTED = ("Graph", "OmniGraphError", "Result", "Snapshot", "errors", "init", "open")
 
 
 def test_the_front_door_shows_exactly_the_expected_names() -> None:

@@ -1,0 +1,178 @@
+"""What is carried from version to version equals what is read anew, whatever the commits did."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import omnigraph as og
+from omnigraph.engine.cache import Cache
+from omnigraph.engine.rows import Rows
+from omnigraph.engine.run import plan_query, run_plan
+from omnigraph.engine.view import View
+from omnigraph.query import check_read, parse_queries
+from omnigraph.write.change import Change, Mode
+
+SCHEMA = """
+node P { k: String @key  n: I32?  tags: [String]? }
+node Q { k: String @key }
+edge E: P -> P { w: I32? }
+edge F: P -> Q
+"""
+
+QUERIES = (
+    "query q() { match { $a: P } return { $a, $a.n, $a.tags } order { $a.n } }",
+    "query q() { match { $a: P  $a e $b } return { $a, $b } order { $a.n } }",
+    "query q() { match { $a: P  $a $w:e $b } return { $a, $b, $w.w } order { $w.w } }",
+    "query q() { match { $a: P  $a e $b  $b f $q } return { $q, count($a) as c } order { c } }",
+    "query q() { match { $a: P  $a e{1,3} $b } return { $a, $b } order { $a.n } }",
+    "query q() { match { $a: P  $a e $b  $b e $c } return distinct { $c } }",
+    "query q() { match { $a: P  not { $a e $_ } } return { $a } order { $a.n } }",
+    'query q() { match { $a: P { k: "p3" }  $b e $a } return { $b } order { $b.n } }',
+)
+
+
+def _answers(graph: og.Graph, cache: Cache) -> list[list[str]]:
+    view = View(graph._store, graph.snapshot()._stored, graph.catalog, cache)
+    found = []
+    for text in QUERIES:
+        query = check_read(parse_queries(text).find(None), graph.catalog)
+        table = run_plan(view, plan_query(view, query), {})
+        found.append(sorted(str(row) for row in zip(*(column.to_pylist() for column in table.columns), strict=True)))
+    return found
+
+
+def _random_change(rng: random.Random, nodes: set[str], edges: set[str]) -> list[Change]:
+    kind = rng.choice(["insert", "upsert", "edges", "edges", "move", "delete_edges", "delete_node", "parallel"])
+    if kind in ("insert", "upsert"):
+        keys = [f"p{rng.randrange(40)}" for _ in range(rng.randrange(1, 5))]
+        keys = list(dict.fromkeys(keys))
+        nodes.update(keys)
+        rows = {"k": keys, "n": [rng.choice([None, rng.randrange(9)]) for _ in keys], "tags": [["a"]] * len(keys)}
+        table = pa.table(
+            rows, schema=pa.schema([("k", pa.string()), ("n", pa.int32()), ("tags", pa.list_(pa.string()))])
+        )
+        return [Change("node:P", table, Mode.MERGE)]
+    if kind in ("edges", "parallel", "move") and len(nodes) > 1:
+        some = sorted(nodes)
+        count = rng.randrange(1, 4)
+        src, dst = rng.choices(some, k=count), rng.choices(some, k=count)
+        if kind == "parallel":
+            src, dst = [src[0]] * count, [dst[0]] * count
+        ids = [f"e{rng.randrange(30)}" if kind == "move" else f"e{rng.randrange(10**9)}" for _ in range(count)]
+        keep = {id_: row for row, id_ in enumerate(ids)}.values()
+        edges.update(ids)
+        table = pa.table({"id": ids, "src": src, "dst": dst, "w": pa.array([1] * count, pa.int32())}).take(list(keep))
+        out = Change("edge:F", pa.table({"src": src[:1], "dst": ["q1"]}))
+        return [Change("edge:E", table, Mode.MERGE), out]
+    if kind == "delete_edges" and edges:
+        gone = rng.sample(sorted(edges), min(len(edges), 3))
+        edges.difference_update(gone)
+        return [Change("edge:E", remove=pa.array(gone))]
+    return []
+
+
+def _delete_node(graph: og.Graph, nodes: set[str], rng: random.Random) -> list[Change]:
+    gone = rng.choice(sorted(nodes))
+    nodes.discard(gone)
+    changes = [Change("node:P", remove=pa.array([gone]))]
+    for edge, ends in (("E", ("src", "dst")), ("F", ("src",))):
+        rows = graph.snapshot().arrow(edge).to_pylist()
+        ids = [row["id"] for row in rows if gone in [row[end] for end in ends]]
+        if ids:
+            changes.append(Change(f"edge:{edge}", remove=pa.array(ids)))
+    return changes
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_carried_state_answers_as_fresh_state(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    graph = og.init(tmp_path / "g", SCHEMA)
+    graph.write(
+        [Change("node:Q", pa.table({"k": ["q1", "q2"]})), Change("node:P", pa.table({"k": ["p1", "p2", "p3"]}))]
+    )
+    nodes, edges = {"p1", "p2", "p3"}, set[str]()
+    carried = Cache(10**9)
+    for step in range(25):
+        change = _random_change(rng, nodes, edges)
+        if not change and len(nodes) > 3:
+            change = _delete_node(graph, nodes, rng)
+        if change:
+            graph.write(change, base=graph.snapshot())
+        if rng.random() < 0.7:
+            assert _answers(graph, carried) == _answers(graph, Cache(10**9)), f"seed {seed}, step {step}"
+    graph.close()
+
+
+def test_rows_keep_their_position_and_are_not_read_again(tmp_path: Path) -> None:
+    graph = og.init(tmp_path / "g", SCHEMA)
+    graph.write([Change("node:P", pa.table({"k": [f"p{i}" for i in range(50)]}))])
+    first = View(graph._store, graph.snapshot()._stored, graph.catalog, cache := Cache(10**9)).nodes("P")
+    first.column("n")
+    graph.write([Change("node:P", pa.table({"k": ["p7", "new"], "n": pa.array([3, 4], pa.int32())}), Mode.MERGE)])
+    second = View(graph._store, graph.snapshot()._stored, graph.catalog, cache).nodes("P")
+    assert second.previous is first
+    assert second.space is first.space
+    assert second.find(["p7"]).tolist() == first.find(["p7"]).tolist()
+    assert second.find(["new"]).tolist() == [50]
+    assert first.find(["new"]).tolist() == []
+    assert second.column("n")[7].as_py() == 3
+    assert first.column("n")[7].as_py() is None
+    graph.close()
+
+
+def test_an_older_snapshot_still_finds_a_row_that_was_removed_and_inserted_again(tmp_path: Path) -> None:
+    graph = og.init(tmp_path / "g", SCHEMA)
+    graph.write([Change("node:P", pa.table({"k": ["a", "b", "c"]}))])
+    cache = Cache(10**9)
+
+    def rows() -> Rows:
+        return View(graph._store, graph.snapshot()._stored, graph.catalog, cache).nodes("P")
+
+    before = rows()
+    assert before.find(["b"]).tolist() == [1]
+    graph.write([Change("node:P", remove=pa.array(["b"]))])
+    without = rows()
+    assert without.find(["b"]).tolist() == []
+    graph.write([Change("node:P", pa.table({"k": ["b"]}))])
+    after = rows()
+    assert after.find(["b"]).tolist() == [3]
+    assert np.array_equal(after.locate(pa.array(["a", "b", "x"])), [0, 3, -1])
+    assert before.find(["b"]).tolist() == [1]
+    assert without.find(["b"]).tolist() == []
+    graph.close()
+
+
+def test_a_topology_file_gives_a_fresh_process_the_same_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("omnigraph.limits.PERSISTED_EDGES", 1)
+    graph = og.init(tmp_path / "g", SCHEMA)
+    graph.write(
+        [Change("node:P", pa.table({"k": [f"p{i}" for i in range(20)]})), Change("node:Q", pa.table({"k": ["q1"]}))]
+    )
+    pairs = {"src": [f"p{i}" for i in range(19)], "dst": [f"p{i + 1}" for i in range(19)]}
+    graph.write([Change("edge:E", pa.table(pairs)), Change("edge:F", pa.table({"src": ["p1"], "dst": ["q1"]}))])
+    graph.ensure_indices()
+    assert sorted(path.name for path in (tmp_path / "g/__topology").iterdir())
+    expected = _answers(graph, Cache(10**9))
+    for change in (
+        [Change("edge:E", pa.table({"src": ["p5"], "dst": ["p1"]}))],
+        [Change("node:P", pa.table({"k": ["p99"]}))],
+        [Change("edge:E", pa.table({"src": ["p99"], "dst": ["p1"]}))],
+    ):
+        graph.write(change)
+        fresh = _answers(graph, Cache(10**9))
+        monkeypatch.setattr("omnigraph.engine.persisted.find", lambda *_: None)
+        assert _answers(graph, Cache(10**9)) == fresh
+        monkeypatch.undo()
+        monkeypatch.setattr("omnigraph.limits.PERSISTED_EDGES", 1)
+    assert fresh != expected
+    damaged = next((tmp_path / "g/__topology").rglob("*.arrays"))
+    damaged.write_bytes(damaged.read_bytes()[:100])
+    assert _answers(graph, Cache(10**9)) == fresh
+    graph.close()
