@@ -23,6 +23,9 @@ class Cache:
         self._budget = budget
         self._entries: OrderedDict[Any, Any] = OrderedDict()
         self._newest: dict[Any, Any] = {}  # lineage → key of the entry that was used last
+        self._sizes: dict[Any, int] = {}  # as measured last
+        self._total = 0
+        self._used: set[Any] = set()  # keys of entries that may have grown since they were measured
         self._lock = threading.Lock()
         self._building: dict[Any, threading.Lock] = {}
 
@@ -33,6 +36,7 @@ class Cache:
             if key in self._entries:
                 self._entries.move_to_end(key)
                 self._newest[lineage] = key
+                self._used.add(key)
                 return self._entries[key]  # type: ignore[no-any-return]
             building = self._building.setdefault(key, threading.Lock())
         with building:
@@ -44,17 +48,22 @@ class Cache:
             with self._lock:
                 self._entries[key] = made
                 self._newest[lineage] = key
+                self._used.add(key)
                 self._building.pop(key, None)
             self.trim()
             return made
 
     def trim(self) -> None:
-        """Drop the oldest entries until the rest fits. Called after growth; sizes are asked anew each time."""
+        """Drop the oldest entries until the rest fits. Called after growth; only entries in use can have grown."""
         with self._lock:
-            total = sum(entry.nbytes for entry in self._entries.values())
-            while total > self._budget and len(self._entries) > 1:
-                key, entry = self._entries.popitem(last=False)
-                total -= entry.nbytes
+            for key in self._used & self._entries.keys():
+                size = self._entries[key].nbytes
+                self._total += size - self._sizes.get(key, 0)
+                self._sizes[key] = size
+            self._used.clear()
+            while self._total > self._budget and len(self._entries) > 1:
+                key, _ = self._entries.popitem(last=False)
+                self._total -= self._sizes.pop(key, 0)
                 if self._newest.get(key[0]) == key:
                     del self._newest[key[0]]
 
@@ -62,6 +71,9 @@ class Cache:
         with self._lock:
             self._entries.clear()
             self._newest.clear()
+            self._sizes.clear()
+            self._used.clear()
+            self._total = 0
 
 
 SHARED = Cache(limits.engine_cache_bytes())

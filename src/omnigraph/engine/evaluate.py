@@ -17,6 +17,7 @@ from omnigraph.engine.adjacency import Positions
 from omnigraph.engine.bindings import Bindings
 from omnigraph.engine.compare import compare
 from omnigraph.engine.rows import Rows
+from omnigraph.engine.vectors import distances
 from omnigraph.engine.view import View
 from omnigraph.errors import InputError
 from omnigraph.query.typed import (
@@ -24,6 +25,7 @@ from omnigraph.query.typed import (
     AnyOf,
     Compare,
     Constant,
+    Distance,
     Entity,
     IsIn,
     IsNull,
@@ -131,7 +133,11 @@ class _Evaluation:
                 return self.fetch(operand.variable, "id")
             case ParamRef() | Constant() | Now():
                 return self.context.value(operand)
-        raise InputError("search scores need the search feature", hint="remove nearest, bm25 or rrf from the query")
+            case Distance():
+                column = self.fetch(operand.field.variable, operand.field.property)
+                far = distances(column, self.context.value(operand.query))
+                return pa.array(far, mask=np.isnan(far))
+        raise needs_search("bm25")
 
     def column(self, operand: Operand) -> pa.Array:
         if isinstance(operand, PropertyRef):
@@ -158,7 +164,7 @@ class _Evaluation:
             case AnyOf():
                 return self._fold(predicate.parts, pc.or_kleene)
             case TextMatch():
-                raise InputError(f"{predicate.function}() needs the search feature")
+                raise needs_search(predicate.function)
 
     def _fold(self, parts: tuple[Predicate, ...], kernel: Any) -> Any:
         found = [self._array(self.truth(part)) for part in parts]
@@ -217,6 +223,10 @@ class _Evaluation:
         for test in tests[1:]:
             result = pc.or_kleene(result, test)
         return result
+
+
+def needs_search(function: str) -> InputError:
+    return InputError(f"{function}() needs the search feature", hint="use contains or starts_with on the property")
 
 
 def _all(values: list[Any], kind: type) -> bool:

@@ -15,9 +15,20 @@ from omnigraph.engine.bindings import Bindings
 from omnigraph.engine.evaluate import Context, values
 from omnigraph.engine.group import Groups
 from omnigraph.engine.order import Key, sorted_rows
-from omnigraph.errors import InputError
+from omnigraph.engine.rank import Ranked, ranked
 from omnigraph.query.plan.nodes import Plan, TreeNode
-from omnigraph.query.typed import Aggregate, Column, Entity, NodeId, Operand, OrderKey, ParamRef, PropertyRef, Variable
+from omnigraph.query.typed import (
+    Aggregate,
+    Column,
+    Entity,
+    FusedScore,
+    NodeId,
+    Operand,
+    OrderKey,
+    ParamRef,
+    PropertyRef,
+    Variable,
+)
 from omnigraph.query.typed.walk import variables_in_expression
 from omnigraph.schema.arrow import arrow_type
 from omnigraph.schema.catalog import PropertyType
@@ -26,7 +37,7 @@ from omnigraph.schema.catalog import PropertyType
 def finish(context: Context, plan: Plan, bindings: Bindings) -> pa.Table:
     """The rows of a plan whose pipeline has run."""
     if plan.rank is not None:
-        raise InputError("nearest, bm25 and rrf need the search feature", hint="order by a property instead")
+        return _by_rank(context, plan, bindings)
     if plan.query.is_aggregated:
         return _cut(context, plan, _aggregated(context, plan, bindings))
     if plan.query.distinct:
@@ -34,6 +45,27 @@ def finish(context: Context, plan: Plan, bindings: Bindings) -> pa.Table:
     rows = _ordered(context, plan, bindings)
     chosen = bindings.take(rows)
     return _table([_column(context, plan, i, chosen) for i in range(len(plan.columns))], chosen.length)
+
+
+def _by_rank(context: Context, plan: Plan, bindings: Bindings) -> pa.Table:
+    query = plan.query
+    skip = _number(context, query.offset) or 0
+    limit = _number(context, query.limit)
+    end = None if limit is None else skip + limit
+    best = ranked(context, query, bindings, end)
+    if query.is_aggregated or query.distinct:
+        output = (_aggregated if query.is_aggregated else _distinct)(context, plan, best.bindings)
+        return output.table(np.arange(output.length)[skip:end])
+    chosen = best.bindings.take(np.arange(best.bindings.length)[skip:end])
+    return _table([_ranked_column(context, plan, i, chosen, best) for i in range(len(plan.columns))], chosen.length)
+
+
+def _ranked_column(context: Context, plan: Plan, number: int, chosen: Bindings, best: Ranked) -> pa.Array:
+    expression = plan.columns[number].expression
+    if isinstance(expression, FusedScore) and plan.rank is not None:
+        entities = chosen.of(plan.rank.variable).tolist()
+        return pa.array([best.fused[entity] for entity in entities], pa.float64())
+    return _column(context, plan, number, chosen)
 
 
 def finish_tree(context: Context, plan: Plan) -> pa.Table:

@@ -104,7 +104,7 @@ class Rows:
 
     @property
     def nbytes(self) -> int:
-        arrays = sum(column.nbytes for column in self._columns.values())
+        arrays = sum(column.nbytes for column in list(self._columns.values()))  # others may add columns meanwhile
         index = 120 * len(self._positions) if self._positions is not None else 0
         return int(arrays + self.row_ids.nbytes + index)
 

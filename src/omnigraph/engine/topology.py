@@ -144,6 +144,17 @@ def _endpoints_moved(edges: Rows, written: pa.Table) -> bool:
     )
 
 
+def ends_are_alive(topology: Topology, sources: Rows, targets: Rows) -> bool:
+    """Whether a topology of older nodes still holds: a node that was removed and inserted again has moved."""
+    return _are_alive(topology.out, sources) and _are_alive(topology.into, targets)
+
+
+def _are_alive(direction: Direction, nodes: Rows) -> bool:
+    if nodes.alive is None:
+        return True
+    return all(bool(nodes.alive[np.flatnonzero(np.diff(layer.starts))].all()) for layer in direction.edges)
+
+
 @dataclass(frozen=True, slots=True)
 class _Edges:
     from_: Positions

@@ -6,7 +6,7 @@ from omnigraph.engine import persisted
 from omnigraph.engine.cache import SHARED, Cache
 from omnigraph.engine.persisted import Persisted
 from omnigraph.engine.rows import Rows
-from omnigraph.engine.topology import Topology, build_topology, carry_forward
+from omnigraph.engine.topology import Topology, build_topology, carry_forward, ends_are_alive
 from omnigraph.errors import TypeNotFound
 from omnigraph.schema.catalog import Catalog
 from omnigraph.storage.manifest import Pin
@@ -51,7 +51,7 @@ class View:
                 topology = known.topology
             elif known is not None and edges.previous is known.edges:
                 topology = carry_forward(known.topology, edges, sources, targets)
-            if topology is None:
+            if topology is None or not ends_are_alive(topology, sources, targets):
                 topology = build_topology(edges, sources, targets)
             return _Placed(topology, edges, (edges.space, sources.space, targets.space))
 

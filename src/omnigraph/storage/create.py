@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from omnigraph import failpoints, ids
-from omnigraph.errors import AlreadyInitialized, OmniGraphError, StorageError
+from omnigraph.errors import AlreadyInitialized, CorruptGraph, OmniGraphError, StorageError
 from omnigraph.storage import durable, lineage, manifest, mirror
 from omnigraph.storage.faults import STORE_EXCEPTIONS, store_errors
 from omnigraph.storage.manifest import Commit, Head, Pin
@@ -27,6 +27,7 @@ SCHEMA_STATE = "__schema_state.json"
 SCHEMA_FILES = (SCHEMA_SOURCE, SCHEMA_IR, SCHEMA_STATE)
 
 _CLAIM = f"{RECOVERY_DIRECTORY}/init.claim"
+_OWN_TABLES = (manifest.PATH, lineage.COMMITS_PATH, lineage.ACTORS_PATH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ def create_graph(store: GraphStore, graph: NewGraph, *, force: bool = False) -> 
     with store.sections.hold(CONTROL):
         _clear_dead_claim(store)
         _refuse_existing(store, force)
+        _refuse_occupied(store, graph)
         claim = json.dumps({"tables": [table.location for table in graph.tables]}).encode()
         store.objects.write(_CLAIM, claim)
         try:
@@ -87,12 +89,16 @@ def _clear_dead_claim(store: GraphStore) -> None:
     if content is None:
         return
     if not _manifest_exists(store):
-        _clear_claim(store, json.loads(content))
+        try:
+            claim = {"tables": [str(location) for location in json.loads(content)["tables"]]}
+        except (ValueError, KeyError, TypeError):
+            raise CorruptGraph(f"{store.location.child(_CLAIM)} is unreadable", hint="remove it by hand") from None
+        _clear_claim(store, claim)
     store.objects.delete(_CLAIM)
 
 
 def _clear_claim(store: GraphStore, claim: dict[str, list[str]]) -> None:
-    for location in claim["tables"]:
+    for location in [*claim["tables"], *_OWN_TABLES]:
         store.objects.delete_below(location)
         durable.forget(store.tables.uri(location))
     for name in SCHEMA_FILES:
@@ -110,6 +116,19 @@ def _refuse_existing(store: GraphStore, force: bool) -> None:
         raise AlreadyInitialized(f"there is a graph at {store.location.uri} already", uri=store.location.uri)
 
 
+def _refuse_occupied(store: GraphStore, graph: NewGraph) -> None:
+    """Before the claim: what it names may be cleared away, so nothing of anybody else may lie there."""
+    locations = [table.location for table in graph.tables]
+    for location in locations:
+        if locations.count(location) > 1:
+            raise StorageError(f"two types would share the table {location}", hint="rename one of them")
+    for location in [*locations, *_OWN_TABLES]:
+        if store.objects.any_below(location):
+            raise StorageError(
+                f"{store.tables.uri(location)} exists and belongs to no graph", hint="choose an empty directory"
+            )
+
+
 def _write_schema_files(store: GraphStore, graph: NewGraph, force: bool) -> None:
     for name, content in graph.files.items():
         if force:
@@ -123,10 +142,6 @@ def _write_schema_files(store: GraphStore, graph: NewGraph, force: bool) -> None
 
 def _create_tables(store: GraphStore, graph: NewGraph) -> None:
     for table in graph.tables:
-        if store.objects.any_below(table.location):
-            raise StorageError(
-                f"{store.tables.uri(table.location)} exists and belongs to no graph", hint="choose an empty directory"
-            )
         store.tables.create(table.location, table.schema)
         if store.location.is_local:
             durable.sync_tree(store.tables.uri(table.location), store.location.uri)

@@ -22,33 +22,52 @@ STORE_EXCEPTIONS: tuple[type[Exception], ...] = (OSError, RuntimeError, BaseErro
 #: What reading something that may not be there, or not be readable, may raise.
 READ_EXCEPTIONS: tuple[type[Exception], ...] = (ValueError, TypeError, AttributeError, *STORE_EXCEPTIONS)
 
-__all__ = ["READ_EXCEPTIONS", "STORE_EXCEPTIONS", "CommitConflictError", "reason", "store_errors"]
+__all__ = ["READ_EXCEPTIONS", "STORE_EXCEPTIONS", "CommitConflictError", "is_outage", "reason", "store_errors"]
 
 #: How Lance says through Arrow that a scan could not read a file; any other ArrowInvalid is about values.
-_SCAN_FAILED = "LanceError(IO)"
+_SCAN_FAILED = re.compile(r"LanceError\(IO\)|External error: Not found")
+
+#: How the libraries say that the store failed, as opposed to that something is not there.
+_STORE_FAILED = re.compile(r"Generic (?!N/A)\S+ error")
+
+_READ_CHARACTERS = 2_000
+_PATH = re.compile(r"[^\s<>]*/[^\s<>]*")
 
 _SOURCE_PLACE = re.compile(r",?\s*(?:location: )?\S*\.rs:\d+(?::\d+)?")
 _WORDS = (
     (re.compile("no space left|storagefull|disk quota", re.I), "the disk is full"),
     (re.compile("read-only file system|readonlyfilesystem", re.I), "the file system is read-only"),
-    (re.compile("permission denied|access ?denied|forbidden|403", re.I), "permission was denied"),
+    (re.compile("permission denied|access ?denied|forbidden|\\b403\\b", re.I), "permission was denied"),
     (re.compile("nosuchbucket|bucket does not exist", re.I), "the bucket does not exist"),
     (
         re.compile("connection refused|tcp connect error|error sending request|connect error|dns error", re.I),
         "the endpoint does not answer",
     ),
     (re.compile("timed? ?out", re.I), "the store timed out"),
+    (re.compile(r"status code: 5\d\d", re.I), "the store answered with a server error"),
 )
 
 
 def reason(error: BaseException) -> str:
     """One short phrase for what went wrong, without source places or internals."""
-    text = str(error)
-    for pattern, words in _WORDS:
-        if pattern.search(text):
-            return words
+    text = str(error)[:_READ_CHARACTERS]
+    known = _known_reason(text)
+    if known:
+        return known
     first = _SOURCE_PLACE.sub("", text.split("\n", 1)[0]).strip().rstrip(".,: ")
     return first[:200] or type(error).__name__
+
+
+def is_outage(error: BaseException) -> bool:
+    """Whether the store itself failed. Lance opens a table with a ValueError for this too."""
+    text = str(error)[:_READ_CHARACTERS]
+    return _known_reason(text) is not None or _STORE_FAILED.search(text) is not None
+
+
+def _known_reason(text: str) -> str | None:
+    """The phrase for a text that says what failed. Names of files and addresses in it say nothing."""
+    said = _PATH.sub("", text)
+    return next((words for pattern, words in _WORDS if pattern.search(said)), None)
 
 
 @contextmanager
@@ -61,6 +80,6 @@ def store_errors(action: str) -> Iterator[None]:
     except STORE_EXCEPTIONS as error:
         raise StoreUnavailable(f"could not {action}: {reason(error)}") from error
     except ArrowInvalid as error:
-        if _SCAN_FAILED not in str(error):
+        if not _SCAN_FAILED.search(str(error)):
             raise
         raise StoreUnavailable(f"could not {action}: {reason(error)}") from error

@@ -7,12 +7,14 @@ need. Two spellings of one graph give equal locations, so locks and caches can b
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
 from omnigraph.errors import InvalidUri
 
+_UNUSABLE = re.compile(r"[?\x00-\x1f\x7f]")  # the storage library cuts or refuses addresses that hold these
 _TRUTHY = frozenset({"1", "true", "TRUE", "True", "yes", "YES", "on", "ON"})
 
 
@@ -65,13 +67,16 @@ def parse_location(text: str | os.PathLike[str], environ: Mapping[str, str] | No
 def _local(path: str) -> Location:
     if not path or "\0" in path:
         raise InvalidUri(f"{path!r} is not a path")
-    return Location(os.path.realpath(os.path.expanduser(path)))
+    absolute = os.path.realpath(os.path.expanduser(path))
+    if _UNUSABLE.search(absolute):
+        raise InvalidUri(f"{absolute!r} holds a question mark or a control character", hint="choose another directory")
+    return Location(absolute)
 
 
 def _s3(address: str, environ: Mapping[str, str]) -> Location:
     bucket, _, prefix = address[len("s3://") :].partition("/")
     segments = [segment for segment in prefix.split("/") if segment]
-    if not bucket or any(segment in (".", "..") for segment in segments):
+    if not bucket or _UNUSABLE.search(address) or any(segment in (".", "..") for segment in segments):
         raise InvalidUri(f"{address!r} is not s3://bucket/prefix")
     return Location("/".join([f"s3://{bucket}", *segments]), s3_options(environ))
 

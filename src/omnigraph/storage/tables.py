@@ -6,23 +6,27 @@ Only `commit/` moves a table forward. Names of branches were checked long before
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import OrderedDict
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import quote
 
 import lance
 import pyarrow as pa
 
 from omnigraph import limits
-from omnigraph.errors import CorruptGraph, HistoricalVersionReclaimed
+from omnigraph.errors import CorruptGraph, HistoricalVersionReclaimed, StoreUnavailable
 from omnigraph.storage import durable
 from omnigraph.storage.blobs import physical_schema
-from omnigraph.storage.faults import READ_EXCEPTIONS, STORE_EXCEPTIONS, reason, store_errors
+from omnigraph.storage.faults import READ_EXCEPTIONS, STORE_EXCEPTIONS, is_outage, reason, store_errors
 from omnigraph.storage.location import Location
 from omnigraph.storage.objects import Objects
 
 DATA_STORAGE_VERSION: Literal["2.2"] = "2.2"
+
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9/ ._=,@:+'&$()!;-]+")
 
 #: An open table at one version. `Any` because pylance ships no types that survive strict checking.
 Handle = Any
@@ -43,6 +47,17 @@ class Tables:
         whole = self._location.child(path)
         return f"{whole}/tree/{branch}" if branch else whole
 
+    def _address(self, path: str, branch: str | None = None) -> str:
+        """What Lance is given: quoted where it would otherwise write beside the root.
+
+        It reads an address of an object store as a URL. It writes the refs of branches below a plain local path through
+        a sibling directory whose name is quoted.
+        """
+        uri = self.uri(path, branch)
+        if _PLAIN_PATH.fullmatch(uri):
+            return uri
+        return f"file-object-store://{quote(uri)}" if self._location.is_local else quote(uri, safe="/:")
+
     def create(self, path: str, schema: pa.Schema) -> Handle:
         """Make an empty table. Fails when something is there."""
         with store_errors(f"create table {path}"):
@@ -52,7 +67,7 @@ class Tables:
         """Make a table with its first rows in its first version."""
         return lance.write_dataset(
             rows,
-            self.uri(path),
+            self._address(path),
             mode="create",
             enable_stable_row_ids=True,
             data_storage_version=DATA_STORAGE_VERSION,
@@ -61,14 +76,18 @@ class Tables:
 
     def newest(self, path: str, branch: str | None = None) -> Handle:
         """The newest version that exists, published or not."""
-        with store_errors(f"open table {path}"):
-            return lance.dataset(self.uri(path, branch), storage_options=self._options)
+        handle = self.newest_or_none(path, branch)
+        if handle is None:
+            raise CorruptGraph(f"table {self.uri(path, branch)} is missing")
+        return handle
 
     def newest_or_none(self, path: str, branch: str | None = None) -> Handle | None:
         """The newest version, or None when the table or its branch does not exist."""
         try:
-            return lance.dataset(self.uri(path, branch), storage_options=self._options)
+            return lance.dataset(self._address(path, branch), storage_options=self._options)
         except (ValueError, FileNotFoundError) as error:
+            if is_outage(error):
+                raise StoreUnavailable(f"could not open table {path}: {reason(error)}") from error
             if "not found" in str(error).lower():
                 return None
             raise CorruptGraph(f"table {path} cannot be opened: {reason(error)}") from error
@@ -102,8 +121,10 @@ class Tables:
 
     def _open_at(self, path: str, branch: str | None, version: int) -> Handle:
         try:
-            return lance.dataset(self.uri(path, branch), version=version, storage_options=self._options)
+            return lance.dataset(self._address(path, branch), version=version, storage_options=self._options)
         except (ValueError, FileNotFoundError) as error:
+            if is_outage(error):
+                raise StoreUnavailable(f"could not open table {path}: {reason(error)}") from error
             raise HistoricalVersionReclaimed(
                 f"version {version} of table {path} is no longer stored",
                 hint="choose a newer commit",
@@ -119,9 +140,10 @@ class Tables:
         for attempt in range(limits.BRANCH_LISTING_RETRIES + 1):
             try:
                 return dict(self.newest(path).branches.list())
-            except READ_EXCEPTIONS:  # a branch vanished between the listing and its reading
+            except READ_EXCEPTIONS as error:  # a branch vanished between the listing and its reading
                 if attempt == limits.BRANCH_LISTING_RETRIES:
-                    raise
+                    kind = StoreUnavailable if is_outage(error) else CorruptGraph
+                    raise kind(f"could not list the branches of table {path}: {reason(error)}") from error
         raise AssertionError("unreachable")
 
     def fork(self, path: str, branch: str, from_branch: str | None, version: int) -> Handle:

@@ -98,9 +98,9 @@ def check_cardinality(workspace: Workspace, resolved: Resolved, changes: dict[st
     if not isinstance(resolved.type, EdgeType) or resolved.type.cardinality.is_default:
         return
     rule, touched = resolved.type.cardinality, _touched_sources(resolved)
-    source = changes.get(f"node:{resolved.type.source}")
-    if source is not None:
-        touched = touched.filter(pc.invert(pc.is_in(touched, value_set=_lost(source))))
+    nodes = changes.get(f"node:{resolved.type.source}")
+    if nodes is not None:
+        touched = touched.filter(pc.invert(pc.is_in(touched, value_set=_lost(nodes))))
     counts = _counts(resolved.rows.column("src"))
     if not resolved.overwrites:
         stored = find_rows(workspace.readable(resolved.type.table_key), touched, "src", ("id",))

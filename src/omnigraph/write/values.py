@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
@@ -60,8 +60,7 @@ class Values:
         value = self.of(test.value)
         if value is None:
             return None
-        plain = replace(test.type, enum_values=None)
-        return compare(test.column, arrow_type(plain), test.operator.value, _comparable(test.column, value))
+        return compare(test.column, arrow_type(test.type), test.operator.value, _comparable(test.column, value))
 
 
 def stored_value(name: str, type_: PropertyType, value: ConstantValue) -> Any:

@@ -22,7 +22,15 @@ from omnigraph.storage.tables import Handle
 
 
 class BaseMoved(Exception):
-    """The branch advanced while a write was prepared; prepare it again on the new state."""
+    """The branch advanced while a write was prepared; prepare it again on the new state.
+
+    Attributes:
+        healed: how many writes of dead processes were resolved meanwhile.
+    """
+
+    def __init__(self, healed: int) -> None:
+        super().__init__()
+        self.healed = healed
 
 
 def writable(store: GraphStore, snapshot: Snapshot, pin: Pin, fence: Fence | None) -> Handle:
@@ -40,9 +48,9 @@ def writable(store: GraphStore, snapshot: Snapshot, pin: Pin, fence: Fence | Non
     if fence is not None:
         return _fork(store, snapshot, pin, branch)
     with store.sections.hold(snapshot.branch) as own:
-        heal_branch(store, snapshot.branch, own)
+        healed = heal_branch(store, snapshot.branch, own)
         if store.refresh(snapshot.branch).pins.get(pin.table_key) != pin:
-            raise BaseMoved
+            raise BaseMoved(healed)
         return _fork(store, snapshot, pin, branch)
 
 

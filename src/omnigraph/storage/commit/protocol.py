@@ -101,31 +101,40 @@ def run(store: GraphStore, writer: Writer) -> Commit | None:
     for _ in range(limits.REPREPARE_BUDGET + 1):
         try:
             prepared = _prepare(store, writer, base, None)
-        except BaseMoved:
+        except BaseMoved as moved:
             base = store.refresh(writer.branch)
+            first = _first_seen(writer, first, base, moved.healed)
             continue
         if not prepared:
             return None
         failpoints.reach("write.after_stage")
         with store.sections.hold(writer.branch) as fence:
-            fresh = _settled(store, writer.branch, fence)
+            fresh, healed = _settled(store, writer.branch, fence)
+            first = _first_seen(writer, first, fresh, healed)
             _check_reads(first, fresh, prepared)
             if not _moved(base, fresh):
                 return _commit(store, writer, fresh, prepared, fence)
         base = fresh
     with store.sections.hold(writer.branch) as fence:
-        fresh = _settled(store, writer.branch, fence)
+        fresh, healed = _settled(store, writer.branch, fence)
         prepared = _prepare(store, writer, fresh, fence)
         if not prepared:
             return None
-        _check_reads(first, fresh, prepared)
+        _check_reads(_first_seen(writer, first, fresh, healed), fresh, prepared)
         return _commit(store, writer, fresh, prepared, fence)
 
 
-def _settled(store: GraphStore, branch: str, fence: Fence) -> Snapshot:
-    """The newest state, once what dead writers left of it is resolved. Nothing moves it while the section is held."""
-    heal_branch(store, branch, fence)
-    return store.refresh(branch, migrate_layout=True)
+def _settled(store: GraphStore, branch: str, fence: Fence) -> tuple[Snapshot, int]:
+    """The newest state, once what dead writers left of it is resolved, and how many they were. Nothing moves it while
+    the section is held."""
+    healed = heal_branch(store, branch, fence)
+    return store.refresh(branch, migrate_layout=True), healed
+
+
+def _first_seen(writer: Writer, first: Snapshot, fresh: Snapshot, healed: int) -> Snapshot:
+    """What the reads of a write are held against. Finishing a dead write is part of starting this one: unless the
+    caller computed it from an older state, it is computed from what the dead writer left."""
+    return fresh if healed and writer.base is None else first
 
 
 def _moved(base: Snapshot, fresh: Snapshot) -> bool:

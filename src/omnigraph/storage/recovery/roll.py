@@ -54,9 +54,7 @@ def roll(store: GraphStore, record: Sidecar, fence: Fence) -> None:
             operation_id=record.operation_id,
         )
     if decision is Decision.STALE:
-        outcomes = [TableOutcome(t.table_key, t.expected_version, pins[t.table_key]) for t in record.tables]
-        kind: audit.Kind = "RolledBack" if _was_rolled_back(record, heads) else "RolledForward"
-        audit.record(store.tables, record, kind, lineage.head_id(store.tables, snapshot), outcomes)
+        _note_stale(store, record, snapshot, heads)
     elif decision is Decision.ROLL_FORWARD:
         _forward(store, record, snapshot, heads, fence)
     else:
@@ -64,12 +62,25 @@ def roll(store: GraphStore, record: Sidecar, fence: Fence) -> None:
     sidecar.remove(store.objects, record.operation_id)
 
 
-def _was_rolled_back(record: Sidecar, heads: dict[str, Handle | None]) -> bool:
-    """Whether an earlier recovery of this record published restores and came no further than that."""
-    return any(
-        handle is not None and _is_restore(handle, table.expected_version)
-        for table, handle in ((table, heads[table.table_key]) for table in record.tables)
-    )
+def _note_stale(store: GraphStore, record: Sidecar, snapshot: Snapshot, heads: dict[str, Handle | None]) -> None:
+    """Audit what is published already: by the writer, or by an earlier recovery that came no further than that."""
+    restored = {
+        table.table_key: handle.version
+        for table in record.tables
+        if (handle := heads[table.table_key]) is not None and _is_restore(handle, table.expected_version)
+    }
+    head = lineage.head_commit(store.tables, snapshot)
+    store.mirror.note(snapshot, head)
+    if restored:
+        back = [
+            TableOutcome(t.table_key, restored[t.table_key] - 1, t.expected_version)
+            for t in record.tables
+            if t.table_key in restored
+        ]
+        audit.record(store.tables, record, "RolledBack", head.id, back)
+        return
+    forward = [TableOutcome(t.table_key, t.expected_version, snapshot.version_of(t.table_key)) for t in record.tables]
+    audit.record(store.tables, record, "RolledForward", head.id, forward)
 
 
 def _is_restore(handle: Handle, version: int) -> bool:
@@ -163,7 +174,7 @@ def _back(
         failpoints.reach("recovery.post_table_restore_pre_publish")
         pins.append(replace(_pin_at(store, table.table_key, pin.location, table, restored), row_count=pin.row_count))
         expected[table.table_key] = pin.version
-        outcomes.append(TableOutcome(table.table_key, handle.version, pin.version))
+        outcomes.append(TableOutcome(table.table_key, restored.version - 1, pin.version))
     commit_id = lineage.head_id(store.tables, snapshot)
     if pins:
         change = GraphChange(_draft(record, None), tuple(pins), (), expected)

@@ -8,7 +8,7 @@ guesses: what cannot be explained stays, and its branch refuses writes.
 from __future__ import annotations
 
 from omnigraph import ids
-from omnigraph.errors import BranchNotFound, ExpectedVersionMismatch, RecoveryRequired
+from omnigraph.errors import BranchNotFound, ExpectedVersionMismatch, LockTimeout, RecoveryRequired
 from omnigraph.storage import lineage
 from omnigraph.storage.commit import sidecar
 from omnigraph.storage.commit.sidecar import Sidecar
@@ -47,8 +47,11 @@ def _sweep_branch(store: GraphStore, branch: str) -> int:
         with store.sections.hold(CONTROL):
             if branch not in {ref.name for ref in store.branch_refs()}:  # a new branch of this name has its own records
                 return discard_records(store, branch)
-    with store.sections.hold(branch) as fence:
-        return heal_branch(store, branch, fence)
+    try:
+        with store.sections.hold(branch) as fence:
+            return heal_branch(store, branch, fence)
+    except LockTimeout:
+        return 0  # a live owner of the section finishes its own write; other branches need not wait for it
 
 
 def discard_records(store: GraphStore, branch: str) -> int:
