@@ -39,7 +39,9 @@ def books() -> list[Change]:
                 }
             ),
         ),
-        Change("edge:WrittenBy", pa.table({"src": ["1001", "1002", "1004"], "dst": ["I. Bell", "K. Okafor", "I. Bell"]})),
+        Change(
+            "edge:WrittenBy", pa.table({"src": ["1001", "1002", "1004"], "dst": ["I. Bell", "K. Okafor", "I. Bell"]})
+        ),
         Change(
             "edge:Borrowed",
             pa.table({"src": ["ana", "ana", "bo", "cy"], "dst": ["1001", "1003", "1003", "1002"], "since": day}),
@@ -64,7 +66,7 @@ def crash(uri: Path) -> None:
     code = (
         "import omnigraph as og\n"
         f"g = og.open({str(uri)!r}, actor='act-unlucky')\n"
-        f"g.mutate('query q() {{ insert Reader {{ handle: \"di\", name: \"Di Evans\" }} }}')\n"
+        f'g.mutate(\'query q() {{ insert Reader {{ handle: "di", name: "Di Evans" }} }}\')\n'
     )
     environment = {**os.environ, "OMNIGRAPH_FAILPOINTS": "write.after_all_table_commits=kill"}
     ended = subprocess.run([sys.executable, "-c", code], env=environment, check=False)
@@ -121,7 +123,9 @@ def main(target: Path) -> None:
         show(graph.query(QUERIES, "popular", {"shelf": "fiction"}, at=commit.id))
 
     print(f"\nThe graph is in {os.path.relpath(uri)}. Try:")
-    print(f"    .venv/bin/python -c \"import omnigraph as og; print(og.open('{os.path.relpath(uri)}').branches.list())\"")
+    print(
+        f"    .venv/bin/python -c \"import omnigraph as og; print(og.open('{os.path.relpath(uri)}').branches.list())\""
+    )
 
 
 if __name__ == "__main__":
