@@ -128,19 +128,15 @@ def _happened(operation: Operation, noted: list[Operation], seen: Mapping[str, C
         return operation.state == "acknowledged"
     if any(seen.get(table, Counter())[value] for table, values in operation.adds.items() for value in values):
         return True
-    others = {
-        (table, value)
-        for other in noted
-        if other.name != operation.name and other.state != "refused"
-        for table, values in other.removes.items()
-        for value in values
-    }
-    return any(
-        not seen.get(table, Counter())[value]
-        for table, values in operation.removes.items()
-        for value in values
-        if (table, value) not in others
-    )
+    others = [other for other in noted if other.name != operation.name]
+    was_there = _pairs([other.adds for other in others if other.state == "acknowledged"])
+    removed_elsewhere = _pairs([other.removes for other in others if other.state != "refused"])
+    telling = (_pairs([operation.removes]) & was_there) - removed_elsewhere
+    return any(not seen.get(table, Counter())[value] for table, value in telling)
+
+
+def _pairs(some: Iterable[Values]) -> set[tuple[str, str]]:
+    return {(table, value) for values in some for table in values for value in values[table]}
 
 
 def _compare(table: str, expected: Counter[str], seen: Mapping[str, Counter[str]], noted: list[Operation]) -> list[str]:

@@ -37,12 +37,20 @@ def locate(store: GraphStore, branch: str, at: At | None) -> tuple[str, int]:
         newest = store.refresh(branch).version
         if not 1 <= at <= newest:
             raise CommitNotFound(f"branch '{branch}' has versions 1 to {newest}, not {at}", branch=branch, version=at)
-        return branch, at
+        return _holder(store, branch, at), at
     if isinstance(at, datetime):
         commit = _newest_until(store, branch, at)
         return commit.branch, commit.version
     commit = get_commit(store, at, branch)
     return commit.branch, commit.version
+
+
+def _holder(store: GraphStore, branch: str, version: int) -> str:
+    """Whose version a number is: versions from before a branch was made are those of the branch it was made from."""
+    ref = store.branch_ref(branch)
+    while ref.parent is not None and version < ref.parent_version:
+        ref = store.branch_ref(ref.parent)
+    return ref.name
 
 
 def get_commit(store: GraphStore, commit_id: str, branch: str = ids.MAIN) -> Commit:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from omnigraph.storage.faults import store_errors
 from omnigraph.storage.filters import one_of
 from omnigraph.storage.manifest import Pin
+from omnigraph.storage.select import select_rows
 from omnigraph.storage.store import GraphStore
 from omnigraph.storage.tables import Handle
 
@@ -62,16 +63,13 @@ class TableReader:
         *,
         fragments: Sequence[int] | None = None,
         with_row_id: bool = False,
-        filter: Any = None,
     ) -> pa.Table:
         """Whole columns in storage order, of some fragments only if given."""
         with store_errors("read a table"):
             chosen = None if fragments is None else [self.handle.get_fragment(number) for number in fragments]
             if chosen is not None and not chosen:
                 return self._empty(columns, with_row_id)
-            return self.handle.scanner(
-                columns=list(columns), fragments=chosen, with_row_id=with_row_id, filter=filter
-            ).to_table()
+            return self.handle.scanner(columns=list(columns), fragments=chosen, with_row_id=with_row_id).to_table()
 
     def take(self, row_ids: npt.NDArray[np.uint64], column: str) -> pa.Array:
         """One column of some rows, in the given order."""
@@ -82,7 +80,7 @@ class TableReader:
     def row_ids_of(self, ids: Sequence[str]) -> npt.NDArray[np.uint64]:
         """Row ids of the rows with these ids, through the index if there is one."""
         wanted = one_of("id", pa.array(list(ids), pa.string()))
-        return np.asarray(self.scan([], with_row_id=True, filter=wanted).column("_rowid").to_numpy(), np.uint64)
+        return np.asarray(select_rows(self.handle, ["id"], wanted).column("_rowid").to_numpy(), np.uint64)
 
     def prefers_take(self, wanted: int, rows: int) -> bool:
         """Whether fetching single rows beats reading the whole column."""

@@ -27,7 +27,7 @@ from omnigraph.storage.objects import Objects
 RECOVERY_DIRECTORY = "__recovery"
 
 #: Name of the section that branch control and schema changes take before those of the branches they touch.
-CONTROL = "control"
+CONTROL = "/control"  # no branch can have this name
 
 
 class Fence(Protocol):
@@ -60,7 +60,7 @@ class Sections:
     @contextlib.contextmanager
     def hold(self, branch: str) -> Iterator[Fence]:
         """Own the commit section of a branch (or `CONTROL`) until the block ends."""
-        name = branch.replace("/", "~") if branch == CONTROL else f"branch.{branch.replace('/', '~')}"
+        name = "control" if branch == CONTROL else f"branch.{branch.replace('/', '~')}"
         deadline = time.monotonic() + limits.lock_timeout_seconds()
         local = _process_lock(f"{self._location.uri}#{name}")
         if not local.acquire(timeout=max(0.0, deadline - time.monotonic())):

@@ -29,11 +29,13 @@ class BranchRef:
     Attributes:
         identity: changes when a branch is deleted and made again under the same name.
         parent: branch it was made from; None for main.
+        parent_version: manifest version it was made from; lower numbers are versions of the parent.
     """
 
     name: str
     identity: str
     parent: str | None
+    parent_version: int = 0
 
 
 class GraphStore:
@@ -100,7 +102,8 @@ class GraphStore:
             raise BranchNotFound(f"there is no branch '{branch}'", hint="list them with branches.list()", branch=branch)
         try:
             ref = json.loads(content)
-            return BranchRef(branch, json.dumps(ref["identifier"]), ref["parentBranch"] or ids.MAIN)
+            parent = ref["parentBranch"] or ids.MAIN
+            return BranchRef(branch, json.dumps(ref["identifier"]), parent, int(ref["parentVersion"]))
         except (ValueError, KeyError, TypeError):
             raise CorruptGraph(f"the ref of branch '{branch}' is unreadable") from None
 
@@ -110,7 +113,9 @@ class GraphStore:
         return [
             BranchRef(ids.MAIN, ids.MAIN, None),
             *(
-                BranchRef(name, str(ref["branch_identifier"]), ref["parent_branch"] or ids.MAIN)
+                BranchRef(
+                    name, str(ref["branch_identifier"]), ref["parent_branch"] or ids.MAIN, int(ref["parent_version"])
+                )
                 for name, ref in sorted(listed.items())
             ),
         ]

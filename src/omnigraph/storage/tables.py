@@ -176,7 +176,6 @@ class Tables:
                 self._location.uri,
             )
 
-
     def sync_newest(self, path: str, branch: str | None = None) -> None:
         """Make the newest version survive a power cut, for changes that add nothing but a version file."""
         if self._location.is_local:

@@ -40,9 +40,9 @@ def with_ids(type_: NodeType | EdgeType, rows: pa.Table, given: pa.Array | None)
         return ids, False
     if given is None:
         return fresh_ids(rows.num_rows), True
-    if given.null_count:
-        return pc.coalesce(given, fresh_ids(rows.num_rows)), False
     _refuse_blank(type_, given)
+    if given.null_count:
+        given = pc.coalesce(given, fresh_ids(rows.num_rows))
     return given, False
 
 

@@ -83,12 +83,16 @@ def cast_column(column: pa.ChunkedArray, type_: PropertyType, target: pa.DataTyp
     array = column.combine_chunks()
     if array.type != target:
         array = _cast(array, target, name)
+    if type_.scalar is Scalar.VECTOR and array.flatten().null_count:
+        raise InvalidRow(f"vector property '{name}' elements must be numeric, got null", property=name)
     if type_.scalar in (Scalar.F32, Scalar.F64, Scalar.VECTOR):
         _refuse_non_finite(array, name)
     return array
 
 
-def _cast(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
+def _cast(array: pa.Array, target: pa.DataType, name: str, subject: str = "") -> pa.Array:
+    """``subject`` names a value in messages where it is not that of the property itself."""
+    subject = subject or f"property '{name}' value"
     if pa.types.is_null(array.type):
         return pa.nulls(len(array), target)
     if pa.types.is_floating(target) and (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
@@ -96,7 +100,7 @@ def _cast(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
         overflow = pc.and_(pc.is_finite(array.cast(pa.float64(), safe=False)), pc.invert(pc.is_finite(cast)))
         row = first_true(pc.fill_null(overflow, False))
         if row is not None:
-            raise InvalidRow(f"property '{name}' value {array[row]} exceeds Float32 range", property=name, row=row)
+            raise InvalidRow(f"{subject} {array[row]} exceeds Float32 range", property=name, row=row)
         return cast
     if pa.types.is_integer(target) and pa.types.is_integer(array.type):
         try:
@@ -104,11 +108,11 @@ def _cast(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
         except pa.ArrowInvalid:
             row = _first_out_of_range(array, target)
             width = str(target).capitalize().replace("Uint", "UInt")
-            raise InvalidRow(
-                f"property '{name}' value {array[row]} exceeds {width} range", property=name, row=row
-            ) from None
+            raise InvalidRow(f"{subject} {array[row]} exceeds {width} range", property=name, row=row) from None
     if pa.types.is_fixed_size_list(target) and _is_list(array.type):
         return _to_vector(array, target, name)
+    if pa.types.is_list(target) and _is_list(array.type):
+        return _to_list(array, target, name)
     if pa.types.is_date64(target) and (pa.types.is_timestamp(array.type) or pa.types.is_date32(array.type)):
         return _to_instant(array)
     try:
@@ -122,13 +126,13 @@ def _cast(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
 def _to_instant(array: pa.Array) -> pa.Array:
     """Milliseconds since the epoch in UTC, finer digits dropped. Arrow's own cast would drop the time of day."""
     zone = array.type.tz if pa.types.is_timestamp(array.type) else None
+    if pa.types.is_timestamp(array.type) and array.type.unit in ("us", "ns"):
+        array = pc.floor_temporal(array, unit="millisecond")  # before the epoch a cast would round up
     return array.cast(pa.timestamp("ms", zone), safe=False).view(pa.int64()).view(pa.date64())
 
 
 def _compatible(source: pa.DataType, target: pa.DataType) -> bool:
     """Conversions that keep the value's kind: no text that looks like a number becomes one."""
-    if _is_list(source) and pa.types.is_list(target):
-        return _compatible(source.value_type, target.value_type)
     families: tuple[Callable[[pa.DataType], bool], ...] = (
         lambda t: pa.types.is_string(t) or pa.types.is_large_string(t) or pa.types.is_string_view(t),
         pa.types.is_boolean,
@@ -149,7 +153,18 @@ def _compatible(source: pa.DataType, target: pa.DataType) -> bool:
 
 
 def _is_list(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_))
+    kinds = ("list", "large_list", "fixed_size_list", "list_view", "large_list_view")
+    return any(getattr(pa.types, f"is_{kind}")(type_) for kind in kinds)
+
+
+def _to_list(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
+    plain = array.cast(pa.list_(array.type.value_type))
+    values = plain.flatten()
+    if values.type != target.value_type:
+        values = _cast(values, target.value_type, name, "list value")
+    ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(plain), 0))
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends.cast(pa.int32())])
+    return pa.ListArray.from_arrays(offsets, values, type=target, mask=plain.is_null())
 
 
 def _first_out_of_range(array: pa.Array, target: pa.DataType) -> int:
@@ -160,6 +175,7 @@ def _first_out_of_range(array: pa.Array, target: pa.DataType) -> int:
 
 
 def _to_vector(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
+    array = array.cast(pa.list_(array.type.value_type))
     lengths = pc.list_value_length(array)
     row = first_true(pc.fill_null(pc.not_equal(lengths, target.list_size), False))
     if row is not None:
@@ -172,10 +188,7 @@ def _to_vector(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
         raise InvalidRow(
             f"vector property '{name}' elements must be numeric, got {array.type.value_type}", property=name
         )
-    values = pc.list_flatten(array)
-    if values.null_count:
-        raise InvalidRow(f"vector property '{name}' elements must be numeric, got null", property=name)
-    floats = values.cast(pa.float32(), safe=False)
+    floats = pc.list_flatten(array).cast(pa.float32(), safe=False)
     if array.null_count == 0:
         return pa.FixedSizeListArray.from_arrays(floats, type=target)
     spread = pc.if_else(pc.is_valid(array), pc.cumulative_sum(pc.cast(pc.is_valid(array), pa.int64())), None)

@@ -15,6 +15,7 @@ from typing import Any
 from omnigraph import failpoints, ids, limits
 from omnigraph.errors import StorageError, UnreadableSidecar
 from omnigraph.storage.commit import redo
+from omnigraph.storage.faults import READ_EXCEPTIONS
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.section import RECOVERY_DIRECTORY
 from omnigraph.storage.stage import Staged
@@ -88,6 +89,10 @@ class Sidecar:
         return self.commit is not None and all(table.staged is not None for table in self.tables)
 
 
+#: What reading damaged JSON, fields and transactions may raise.
+_DAMAGE: tuple[type[Exception], ...] = (LookupError, OverflowError, *READ_EXCEPTIONS)
+
+
 def write(objects: Objects, sidecar: Sidecar) -> None:
     failpoints.reach("recovery.sidecar_write")
     objects.write(_path(sidecar.operation_id), json.dumps(_to_json(sidecar)).encode())
@@ -120,7 +125,7 @@ def read(objects: Objects, operation_id: str) -> Sidecar | None:
         version = record["schema_version"]
         if version == limits.SIDECAR_SCHEMA_VERSION:
             return _from_json(record, operation_id)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except _DAMAGE as error:
         raise UnreadableSidecar(
             f"the recovery record {_path(operation_id)} cannot be read ({type(error).__name__})",
             hint="it is kept; restore it from a copy or ask for help before removing it",
@@ -188,27 +193,27 @@ def _from_json(record: dict[str, Any], operation_id: str) -> Sidecar:
     commit = (record.get("intent") or {}).get("commit")
     return Sidecar(
         operation_id=operation_id,
-        branch=record["branch"] or ids.MAIN,
-        actor=record["actor_id"],
+        branch=_optional(record["branch"]) or ids.MAIN,
+        actor=_optional(record["actor_id"]),
         kind=WriterKind(record["writer_kind"]),
         tables=tuple(_table_from_json(table) for table in record["tables"]),
         started_at=ids.from_micros(int(record["started_at"])),
         commit=CommitDraft(
-            id=commit["graph_commit_id"],
-            actor=commit["actor_id"],
+            id=_text(commit["graph_commit_id"]),
+            actor=_optional(commit["actor_id"]),
             created_at=ids.from_micros(int(commit["created_at"])),
-            merged_parent=commit["merged_parent"],
+            merged_parent=_optional(commit["merged_parent"]),
         )
         if commit
         else None,
-        base_head=(record.get("intent") or {}).get("base", {}).get("head_commit_id"),
-        merge_source=record.get("merge_source_commit_id"),
+        base_head=_optional((record.get("intent") or {}).get("base", {}).get("head_commit_id")),
+        merge_source=_optional(record.get("merge_source_commit_id")),
         registrations=tuple(
-            (entry["table_key"], entry["table_path"], entry.get("table_branch"))
+            (_text(entry["table_key"]), _text(entry["table_path"]), _optional(entry.get("table_branch")))
             for entry in record.get("additional_registrations", ())
         ),
         tombstones=tuple(
-            (entry["table_key"], int(entry["tombstone_version"])) for entry in record.get("tombstones", ())
+            (_text(entry["table_key"]), int(entry["tombstone_version"])) for entry in record.get("tombstones", ())
         ),
         aborted=record.get("decision") == "abort",
     )
@@ -219,10 +224,20 @@ def _table_from_json(record: dict[str, Any]) -> TableIntent:
     if len(transactions) > 1:
         raise ValueError("more than one transaction for a table")
     return TableIntent(
-        table_key=record["table_key"],
-        uri=record["table_path"],
+        table_key=_text(record["table_key"]),
+        uri=_text(record["table_path"]),
         expected_version=int(record["expected_version"]),
         post_commit_pin=int(record["post_commit_pin"]),
-        branch=record.get("table_branch"),
+        branch=_optional(record.get("table_branch")),
         staged=redo.from_json(transactions[0]) if transactions else None,
     )
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{value!r} is not a name")
+    return value
+
+
+def _optional(value: Any) -> str | None:
+    return None if value is None else _text(value)

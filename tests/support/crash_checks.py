@@ -1,0 +1,104 @@
+"""What must hold after any crash, once the graph has been opened again.
+
+No recovery record is left, every table stands where the graph says, the ledger explains every row, each interrupted
+operation has at most one audit row, the mirrors of the commits are complete, and a second open changes no file.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import obstore
+
+import omnigraph as og
+from omnigraph.storage import lineage
+from omnigraph.storage.location import parse_location
+from omnigraph.storage.objects import Objects
+from tests.support import ledger as ledgers
+from tests.support.crash_graph import ACTOR, marks
+
+
+def records(uri: str) -> dict[str, dict[str, Any]]:
+    """The recovery records that lie there now, by operation id."""
+    objects = Objects(parse_location(uri))
+    names = [name for name in objects.names("__recovery") if name.endswith(".json")]
+    return {name.removesuffix(".json"): json.loads(objects.read(f"__recovery/{name}") or b"{}") for name in names}
+
+
+def drafted_commit(uri: str) -> str | None:
+    """Id of the commit that an interrupted write minted; records that only announce a fork mint none that counts."""
+    drafts = [record["intent"]["commit"]["graph_commit_id"] for record in records(uri).values() if record["tables"]]
+    assert len(drafts) <= 1, "one interrupted write left two records"
+    return drafts[0] if drafts else None
+
+
+def files(uri: str) -> dict[str, tuple[int, str]]:
+    """Every object of a graph with its size and version tag."""
+    store = Objects(parse_location(uri))._connect()
+    return {entry["path"]: (entry["size"], str(entry["e_tag"])) for page in obstore.list(store) for entry in page}
+
+
+@contextmanager
+def settled(uri: str, branch: str, ledger: Path, *, mirrored: bool = True) -> Iterator[og.Graph]:
+    """Open the graph as a new writer would, hold everything against everything, open it again: nothing may change.
+
+    Gives the second handle. ``mirrored=False`` is for the one gap that only the next write of a branch can notice.
+    """
+    with og.open(uri, actor=ACTOR) as graph:
+        assert_sound(graph, branch, ledger, mirrored=mirrored)
+        version = graph.snapshot(branch).version
+    before = files(uri)
+    with og.open(uri, actor=ACTOR) as graph:
+        assert files(uri) == before, "a second open changed something"
+        assert graph.snapshot(branch).version == version
+        yield graph
+
+
+def assert_sound(graph: og.Graph, branch: str, ledger: Path, *, mirrored: bool = True) -> None:
+    """The checks on one open graph."""
+    assert records(graph.uri) == {}, "a recovery record is left"
+    assert ledgers.violations(ledgers.read(ledger), marks(graph, branch)) == []
+    for name in {branch, "main"}:
+        assert_pins_are_heads(graph, name)
+    audited = Counter(recovery.operation_id for recovery in graph.recoveries)
+    assert all(count == 1 for count in audited.values()), f"audited more than once: {audited}"
+    if mirrored:
+        graph._store.mirror.flush()
+        assert_mirrored(graph, branch)
+
+
+def assert_pins_are_heads(graph: og.Graph, branch: str) -> None:
+    """Every table that the branch owns ends at its pin; a fork that the branch does not show yet stands on the pin."""
+    tables = graph._store.tables
+    own = graph._store.lance_branch(branch)
+    for key, pin in graph.snapshot(branch).tables.items():
+        head = tables.newest_or_none(pin.location, own)
+        if head is not None:
+            assert head.version == pin.version, f"{key} on {branch} is at {head.version}, pinned at {pin.version}"
+        else:
+            assert pin.branch != own, f"{key} is pinned on a lineage that does not exist"
+
+
+def assert_mirrored(graph: og.Graph, branch: str) -> None:
+    """The commit mirrors tell the same history as the manifest, each commit once."""
+    store = graph._store
+    known = lineage.commits_of(store.tables, store.snapshot(branch))
+    own = {commit.id: commit.actor for commit in known.values()}
+    mirror = store.tables.newest_or_none(lineage.COMMITS_PATH, store.lance_branch(branch))
+    if mirror is None:
+        assert all(commit.branch != branch for commit in known.values()), f"branch {branch} has commits and no mirror"
+        return
+    rows = mirror.to_table()
+    copied = Counter(rows.column("graph_commit_id").to_pylist())
+    assert copied == Counter(list(own)), f"the mirror of {branch} differs from its history"
+    actors = Counter(
+        (row["graph_commit_id"], row["actor_id"])
+        for row in store.tables.newest(lineage.ACTORS_PATH).to_table().to_pylist()
+        if row["graph_commit_id"] in own
+    )
+    assert actors == Counter((commit, actor) for commit, actor in own.items() if actor)

@@ -1,0 +1,41 @@
+"""The process that dies: opens a graph, runs operations on one branch, notes them in a ledger.
+
+Started with ``python -m tests.support.crash_child <uri> <branch> <ledger> <kind>=<operation> …``; failpoints come by
+the environment. ``init`` makes the graph, ``create`` and ``delete`` make and remove the branch, ``open`` only opens. An
+operation that ends with an error or an interrupt says so in one line on standard output, and the next one runs.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import omnigraph as og
+from tests.support.crash_graph import ACTOR, SCHEMA, perform
+from tests.support.ledger import Ledger
+
+
+def main(uri: str, branch: str, ledger: str, *steps: str) -> None:
+    if steps == ("init=graph",):
+        og.init(uri, SCHEMA, actor=ACTOR).close()
+        return
+    with og.open(uri, actor=ACTOR) as graph:
+        for step in steps:
+            kind, _, operation = step.partition("=")
+            try:
+                _do(graph, branch, Ledger(ledger), kind, operation)
+                print(f"{step} done", flush=True)
+            except (og.OmniGraphError, KeyboardInterrupt) as error:
+                print(f"{step} {type(error).__name__}", flush=True)
+
+
+def _do(graph: og.Graph, branch: str, ledger: Ledger, kind: str, operation: str) -> None:
+    if kind == "create":
+        graph.branches.create(branch)
+    elif kind == "delete":
+        graph.branches.delete(branch)
+    elif kind != "open":
+        perform(graph, kind, branch, ledger, operation)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,95 @@
+"""Starts the process that dies and makes sure that it really did.
+
+Children are spawned, never forked: the threads behind the storage libraries do not survive a fork. A child that was
+to be killed and was not is a failed test, because then the failpoint was never reached.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support.source_tree import ROOT
+from tests.support.waiting import wait_until
+
+CHILD_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a child works: graph, branch, and the ledger that outlives it."""
+
+    uri: str
+    branch: str
+    ledger: Path
+
+
+def run_child(target: Target, *steps: str, failpoints: str = "", env: Mapping[str, str] | None = None) -> list[str]:
+    """Run a child to its end; returns the lines it said. It must end well."""
+    with spawn(target, *steps, failpoints=failpoints, env=env) as child:
+        said, complaint = child.communicate(timeout=CHILD_SECONDS)
+    assert child.returncode == 0, f"the child ended with {child.returncode}: {complaint[-2000:]}"
+    return said.splitlines()
+
+
+def kill_child(target: Target, *steps: str, failpoints: str, env: Mapping[str, str] | None = None) -> list[str]:
+    """Run a child that a failpoint kills; returns the lines it said before."""
+    with spawn(target, *steps, failpoints=failpoints, env=env) as child:
+        said, complaint = child.communicate(timeout=CHILD_SECONDS)
+    assert child.returncode == -signal.SIGKILL, (
+        f"{failpoints} was not reached: the child ended with {child.returncode}, said {said!r}: {complaint[-2000:]}"
+    )
+    return said.splitlines()
+
+
+@contextmanager
+def spawn(
+    target: Target, *steps: str, failpoints: str = "", env: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[str]]:
+    """A running child; whatever happens in the block, it is gone afterwards."""
+    child = subprocess.Popen(
+        _command(target, steps),
+        cwd=ROOT,
+        env={**os.environ, **(env or {}), "OMNIGRAPH_FAILPOINTS": failpoints},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with child:
+        try:
+            yield child
+        finally:
+            if child.poll() is None:
+                child.kill()
+
+
+@dataclass(frozen=True, slots=True)
+class Rendezvous:
+    """A place where a child waits for its parent: arm ``<failpoint>=<rendezvous.action>``."""
+
+    path: Path
+
+    @property
+    def action(self) -> str:
+        return f"pause:{self.path}"
+
+    def wait(self, child: subprocess.Popen[str]) -> None:
+        """Return when the child stands at the failpoint."""
+        reached = self.path.with_name(f"{self.path.name}.reached")
+        wait_until(
+            lambda: reached.exists() or child.poll() is not None, timeout=CHILD_SECONDS, what="the child to arrive"
+        )
+        assert reached.exists(), f"the child ended before it reached the failpoint: {child.communicate()[1][-2000:]}"
+
+    def release(self) -> None:
+        self.path.with_name(f"{self.path.name}.release").touch()
+
+
+def _command(target: Target, steps: Sequence[str]) -> list[str]:
+    return [sys.executable, "-m", "tests.support.crash_child", target.uri, target.branch, str(target.ledger), *steps]

@@ -1,0 +1,1 @@
+"""Tests of rows in, one commit out."""
