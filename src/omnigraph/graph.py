@@ -33,7 +33,7 @@ from omnigraph.storage.blobs import AS_BYTES
 from omnigraph.storage.faults import store_errors
 from omnigraph.storage.location import parse_location
 from omnigraph.storage.manifest import Commit, Pin
-from omnigraph.storage.mirror import catch_up
+from omnigraph.storage.mirror import catch_up, follows
 from omnigraph.storage.recovery import audit, sweep
 from omnigraph.storage.recovery.audit import Recovery
 from omnigraph.storage.snapshot import Snapshot as StoredSnapshot
@@ -85,9 +85,11 @@ def open_graph(uri: str | os.PathLike[str], *, mode: Literal["rw", "ro"] = "rw",
     store = GraphStore(parse_location(uri))
     store.snapshot(ids.MAIN)
     if mode == "rw":
-        snapshot = store.refresh(ids.MAIN, migrate_layout=True)
+        store.refresh(ids.MAIN, migrate_layout=True)
         sweep.sweep(store)
-        catch_up(store.tables, snapshot, store.sections)
+        snapshot = store.snapshot(ids.MAIN)
+        if not follows(store.tables, snapshot):
+            catch_up(store.tables, snapshot, store.sections)
     return Graph(store, _read_schema(store, mode), mode=mode, actor=ids.actor_id(actor))
 
 

@@ -145,14 +145,20 @@ def _endpoints_moved(edges: Rows, written: pa.Table) -> bool:
 
 
 def ends_are_alive(topology: Topology, sources: Rows, targets: Rows) -> bool:
-    """Whether a topology of older nodes still holds: a node that was removed and inserted again has moved."""
+    """Whether a topology of older or newer nodes holds for these: a node that was removed and inserted has moved."""
     return _are_alive(topology.out, sources) and _are_alive(topology.into, targets)
 
 
 def _are_alive(direction: Direction, nodes: Rows) -> bool:
-    if nodes.alive is None:
-        return True
-    return all(bool(nodes.alive[np.flatnonzero(np.diff(layer.starts))].all()) for layer in direction.edges)
+    for layer in direction.edges:
+        if nodes.alive is None and layer.nodes <= len(nodes):
+            continue
+        used = np.flatnonzero(np.diff(layer.starts))
+        if len(used) and int(used[-1]) >= len(nodes):
+            return False
+        if nodes.alive is not None and not nodes.alive[used].all():
+            return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ def _sync(path: str) -> None:
 
 
 def files_of(table_uri: str, operation: Any) -> list[str]:
-    """Files that staging an operation wrote: data, deletions, index parts."""
+    """Files that staging an operation wrote: data, deletions, index parts. Its transaction is in the version file."""
     files = []
     for fragment in [*getattr(operation, "new_fragments", ()), *getattr(operation, "fragments", ())]:
         for file in fragment.files:
@@ -78,14 +78,6 @@ def _blobs_of(data_file: str) -> list[str]:
     """Large blob values lie in a directory named after their data file."""
     directory = data_file.removesuffix(".lance")
     return [os.path.join(directory, name) for name in os.listdir(directory)] if os.path.isdir(directory) else []
-
-
-def files_of_version(table_uri: str, transaction: Any, version_file: str) -> list[str]:
-    """Files that committing a transaction wrote."""
-    return [
-        f"{table_uri}/_transactions/{transaction.read_version}-{transaction.uuid}.txn",
-        f"{table_uri}/{version_file}",
-    ]
 
 
 def sync_tree(directory: str, root: str) -> None:

@@ -45,7 +45,7 @@ def stage_index(handle: Handle, rows: int, work: Sequence[tuple[str, str, list[i
             options = {"num_partitions": 1, "metric": "l2"} if kind == "VECTOR" else {}
             segments.append(
                 handle.create_index_uncommitted(
-                    column, _TYPES[kind], name=f"{column}_idx", fragment_ids=fragments, **options
+                    column, _TYPES[kind], name=f"{column}_idx", fragment_ids=fragments, replace=True, **options
                 )
             )
         return Staged(lance.LanceOperation.CreateIndex(segments, []), handle.version, rows)

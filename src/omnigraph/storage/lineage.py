@@ -85,6 +85,17 @@ def first_parents(head: str, known: dict[str, Commit]) -> Iterator[Commit]:
         current = known.get(current.parent) if current.parent else None
 
 
+def newest_commit(snapshot: Snapshot) -> Commit | None:
+    """The head commit from the fragment that its publish wrote; None when somebody else wrote since."""
+    fragments = snapshot.handle.get_fragments()
+    if snapshot.head is None or not fragments:
+        return None
+    newest = max(fragments, key=lambda fragment: fragment.fragment_id)
+    rows = snapshot.handle.scanner(columns=manifest.COLUMNS, fragments=[newest]).to_table().to_pylist()
+    commits = [manifest.commit_of(row) for row in rows if row["object_type"] == manifest.GRAPH_COMMIT]
+    return next((commit for commit in commits if commit.id == snapshot.head.commit_id), None)
+
+
 def find_commit(handle: Handle, commit_id: str) -> Commit | None:
     """One commit by id from the commit rows of an open manifest."""
     rows = handle.scanner(columns=manifest.COLUMNS, filter=equals("object_id", commit_id)).to_table().to_pylist()

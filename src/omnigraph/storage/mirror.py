@@ -177,6 +177,30 @@ def catch_up(tables: Tables, snapshot: Snapshot, sections: Sections) -> tuple[in
         return None
 
 
+def follows(tables: Tables, snapshot: Snapshot) -> bool:
+    """Whether the mirrors hold the newest commit of a branch, and so all before it. Costs the same at any depth."""
+    head = snapshot.head
+    if head is None or head.version != snapshot.version:
+        return False
+    commit = lineage.newest_commit(snapshot)
+    mirrored = tables.newest_or_none(COMMITS_PATH, None if snapshot.branch == ids.MAIN else snapshot.branch)
+    if commit is None or mirrored is None or not _newest_holds(mirrored, commit.id):
+        return False
+    if commit.actor is None:
+        return True
+    actors = tables.newest_or_none(ACTORS_PATH)
+    return actors is not None and _newest_holds(actors, commit.id)
+
+
+def _newest_holds(handle: Handle, commit_id: str) -> bool:
+    fragments = handle.get_fragments()
+    if not fragments:
+        return False
+    newest = max(fragments, key=lambda fragment: fragment.fragment_id)
+    column = handle.scanner(columns=["graph_commit_id"], fragments=[newest]).to_table().column(0)
+    return commit_id in column.to_pylist()
+
+
 def commit_rows(commits: list[Commit]) -> pa.Table:
     rows = [
         {

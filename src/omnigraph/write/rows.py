@@ -158,24 +158,28 @@ def _is_list(type_: pa.DataType) -> bool:
 
 
 def _to_list(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
-    plain = array.cast(pa.list_(array.type.value_type))
-    values = plain.flatten()
+    values = array.flatten()  # of exactly the lists that are there; Arrow's cast of a sliced list view is wrong
     if values.type != target.value_type:
         values = _cast(values, target.value_type, name, "list value")
-    ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(plain), 0))
+    ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(array), 0))
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends.cast(pa.int32())])
-    return pa.ListArray.from_arrays(offsets, values, type=target, mask=plain.is_null())
+    return pa.ListArray.from_arrays(offsets, values, type=target, mask=array.is_null())
 
 
 def _first_out_of_range(array: pa.Array, target: pa.DataType) -> int:
-    narrowed = array.cast(target, safe=False)
-    sign_kept = pc.equal(pc.less(narrowed, 0), pc.less(array, 0))
-    fits = pc.and_(pc.equal(narrowed.cast(array.type, safe=False), array), sign_kept)
-    return first_true(pc.fill_null(pc.invert(fits), False)) or 0
+    (low, high), (lowest, highest) = _bounds(target), _bounds(array.type)
+    bad = pa.array([False] * len(array)) if low <= lowest else pc.less(array, pa.scalar(low, array.type))
+    if high < highest:
+        bad = pc.or_(bad, pc.greater(array, pa.scalar(high, array.type)))
+    return first_true(pc.fill_null(bad, False)) or 0
+
+
+def _bounds(type_: pa.DataType) -> tuple[int, int]:
+    bits: int = type_.bit_width
+    return (0, 2**bits - 1) if pa.types.is_unsigned_integer(type_) else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
 def _to_vector(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
-    array = array.cast(pa.list_(array.type.value_type))
     lengths = pc.list_value_length(array)
     row = first_true(pc.fill_null(pc.not_equal(lengths, target.list_size), False))
     if row is not None:
@@ -188,7 +192,7 @@ def _to_vector(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
         raise InvalidRow(
             f"vector property '{name}' elements must be numeric, got {array.type.value_type}", property=name
         )
-    floats = pc.list_flatten(array).cast(pa.float32(), safe=False)
+    floats = array.flatten().cast(pa.float32(), safe=False)
     if array.null_count == 0:
         return pa.FixedSizeListArray.from_arrays(floats, type=target)
     spread = pc.if_else(pc.is_valid(array), pc.cumulative_sum(pc.cast(pc.is_valid(array), pa.int64())), None)

@@ -46,8 +46,7 @@ def commit_table(store: GraphStore, location: str, handle: Handle, table: TableI
         )
     if store.location.is_local:
         uri = store.tables.uri(location, table.branch)
-        files = durable.files_of_version(uri, transaction, version_file(table.post_commit_pin))
-        durable.sync_files(files, store.location.uri)
+        durable.sync_files([f"{uri}/{version_file(table.post_commit_pin)}"], store.location.uri)
     return committed
 
 

@@ -172,9 +172,9 @@ def _attempt(store: GraphStore, staged: StagedPublish, operation_id: str) -> Pub
         found = _look(store, base.branch, commit, error)
         if found is None:
             raise StorageError(f"the publish on branch '{base.branch}' failed before it took effect") from error
-        _sync_version(store, staged, transaction, commit.version)
+        _sync_version(store, staged, commit.version)
         return found
-    _sync_version(store, staged, transaction, handle.version)
+    _sync_version(store, staged, handle.version)
     if handle.version != commit.version:
         return Published(commit, store.refresh(base.branch))  # a writer without head rows came in between: fold
     newest = max(fragment.fragment_id for fragment in handle.get_fragments())
@@ -276,8 +276,7 @@ def _sync_rows(store: GraphStore, branch: str, operation: Any) -> None:
         durable.sync_files(durable.files_of(root, operation), store.location.uri)
 
 
-def _sync_version(store: GraphStore, staged: StagedPublish, transaction: Any, version: int) -> None:
+def _sync_version(store: GraphStore, staged: StagedPublish, version: int) -> None:
     if store.location.is_local:
         root = store.tables.uri(manifest.PATH, store.lance_branch(staged.base.branch))
-        files = durable.files_of_version(root, transaction, version_file(version))
-        durable.sync_files(files, store.location.uri)
+        durable.sync_files([f"{root}/{version_file(version)}"], store.location.uri)
