@@ -108,6 +108,26 @@ def test_carried_state_answers_as_fresh_state(tmp_path: Path, seed: int) -> None
     graph.close()
 
 
+def test_a_long_chain_of_commits_stays_short_in_memory(tmp_path: Path) -> None:
+    graph = og.init(tmp_path / "g", SCHEMA)
+    graph.write([Change("node:P", pa.table({"k": ["a"], "n": pa.array([0], pa.int32())}))])
+    cache = Cache(10**9)
+    rows = View(graph._store, graph.snapshot()._stored, graph.catalog, cache).nodes("P")
+    first = rows
+    rows.column("n")
+    for step in range(40):
+        change = pa.table({"k": [f"k{step}"], "n": pa.array([step], pa.int32())})
+        graph.write([Change("node:P", change)])
+        rows = View(graph._store, graph.snapshot()._stored, graph.catalog, cache).nodes("P")
+    assert rows.space is first.space, "the positions of the first version still hold"
+    assert rows.column("n").to_pylist() == [0, *range(40)]
+    depth = 0
+    while rows.previous is not None:
+        rows, depth = rows.previous, depth + 1
+    assert depth <= 33
+    graph.close()
+
+
 def test_rows_keep_their_position_and_are_not_read_again(tmp_path: Path) -> None:
     graph = og.init(tmp_path / "g", SCHEMA)
     graph.write([Change("node:P", pa.table({"k": [f"p{i}" for i in range(50)]}))])
@@ -122,6 +142,20 @@ def test_rows_keep_their_position_and_are_not_read_again(tmp_path: Path) -> None
     assert first.find(["new"]).tolist() == []
     assert second.column("n")[7].as_py() == 3
     assert first.column("n")[7].as_py() is None
+    graph.close()
+
+
+def test_the_first_look_ups_in_a_large_table_ask_the_storage(tmp_path: Path) -> None:
+    graph = og.init(tmp_path / "g", "node P { k: String @key  n: I32?  odd: [U32]? }")
+    keys = [f"p{i}" for i in range(12_000)]
+    graph.write([Change("node:P", pa.table({"k": keys, "n": pa.array(range(12_000), pa.int32())}))])
+    text = "query q($k: String) { match { $p: P { k: $k } } return { $p.n as n } }"
+    view = View(graph._store, graph.snapshot()._stored, graph.catalog, Cache(10**9))
+    query = check_read(parse_queries(text).find(None), graph.catalog)
+    for _ in range(40):  # beyond the budget of look-ups in the storage
+        for key, expected in (("p11999", [11_999]), ("p0", [0]), ("nobody", []), ("p7' OR '1'='1", [])):
+            assert run_plan(view, plan_query(view, query), {"k": key}).column(0).to_pylist() == expected
+    assert view.nodes("P")._positions is not None
     graph.close()
 
 

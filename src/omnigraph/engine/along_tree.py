@@ -136,10 +136,9 @@ def _sum_neighbours(layer: Adjacency, weights: Weights, count: int) -> Weights:
     if len(layer.targets) == 0:
         return np.zeros(count, weights.dtype)
     values = weights[layer.targets]
-    degrees = layer.degrees(layer.nodes)
     sums = np.zeros(max(count, layer.nodes), weights.dtype)
-    filled = np.flatnonzero(degrees)
-    sums[filled] = np.add.reduceat(values, layer.starts[filled])
+    nodes, starts = layer.filled()
+    sums[nodes] = np.add.reduceat(values, starts)
     return sums[:count]
 
 

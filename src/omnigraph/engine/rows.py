@@ -25,7 +25,7 @@ Positions = npt.NDArray[np.int64]
 #: Carrying forward pays while a commit touched less than this share of the rows.
 _CARRY_SHARE = 0.25
 
-#: Versions that wait to be carried forward one after the other; beyond, a column is read anew.
+#: Versions that wait to be carried forward one after the other; beyond, the columns in memory are carried at once.
 _LONGEST_CHAIN = 32
 
 #: A call that fetches rows costs as much as fetching this many.
@@ -50,6 +50,7 @@ class Delta:
         inserted_source: offsets of the new rows in the added rows; their positions follow the old ones.
         removed: positions of rows that are gone.
         fragments: ids of the fragments that hold the added rows.
+        added: columns of the added rows that are at hand.
     """
 
     updated: Positions
@@ -57,6 +58,7 @@ class Delta:
     inserted_source: Positions
     removed: Positions
     fragments: tuple[int, ...]
+    added: pa.Table
 
 
 class Rows:
@@ -152,11 +154,13 @@ class Rows:
             positions[dead] = [self._live(index, value) for value in ids.filter(pa.array(dead)).to_pylist()]
         return positions
 
-    def advance(self, reader: TableReader) -> Rows | None:
+    def advance(self, reader: TableReader, eager: Sequence[str] = ()) -> Rows | None:
         """The same table at a later version of the same lineage, or None when reading it anew is cheaper."""
-        change = reader.changes_since(self.reader)
-        if change is None or change.rows > max(4_096, _CARRY_SHARE * len(self)) or self._depth >= _LONGEST_CHAIN:
+        change = reader.changes_since(self.reader, eager)
+        if change is None or change.rows > max(4_096, _CARRY_SHARE * len(self)):
             return None
+        if self._depth >= _LONGEST_CHAIN:
+            self._settle()
         where = self.row_ids.find(change.added_row_ids)
         known = where >= 0
         inserted = np.flatnonzero(~known)
@@ -166,6 +170,7 @@ class Rows:
             inserted_source=inserted,
             removed=self.row_ids.find(change.lost_row_ids),
             fragments=change.fragments,
+            added=change.added,
         )
         row_ids = self.row_ids.extended(change.added_row_ids[inserted])
         return Rows(reader, row_ids, _alive(self, delta, len(row_ids)), self._space_of_successor(), self, delta)
@@ -181,7 +186,21 @@ class Rows:
     def added(self, columns: Sequence[str]) -> pa.Table:
         """The rows that the last change added or rewrote, in the order that `delta` refers to."""
         assert self.delta is not None
+        if set(columns) <= set(self.delta.added.column_names):
+            return self.delta.added.select(list(columns))
         return self.reader.scan([*columns], fragments=self.delta.fragments)
+
+    def _settle(self) -> None:
+        """Take over what older versions hold, and let go of them."""
+        with self._lock:
+            older = self.previous
+            while older is not None:
+                for name in list(older._columns):
+                    self.column(name)
+                older = older.previous
+            if self.previous is not None and self.previous._positions is not None:
+                self._id_index()
+            self.previous, self._depth = None, 0
 
     def _can_carry(self, name: str) -> bool:
         return self.previous is not None and (name in self.previous._columns or self.previous._can_carry(name))
@@ -232,10 +251,11 @@ class Rows:
             return self._lookups <= _STORAGE_LOOKUPS and len(self) >= _SMALL
 
     def _id_index(self) -> dict[str, int]:
-        """Position by id, shared along the versions of a table; entries may be newer than this version."""
+        """Position by id, shared along one line of versions; entries may be newer than this version."""
         with self._lock:
             if self._positions is None:
-                carried = self.previous._positions if self.previous is not None else None
+                before = self.previous
+                carried = before._positions if before is not None and before.space is self.space else None
                 if carried is None or self.delta is None:
                     ids = self.column("id").to_pylist()
                     self._positions = dict(zip(ids, range(len(ids)), strict=True))

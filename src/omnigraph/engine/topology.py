@@ -7,14 +7,13 @@ every edge row.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from omnigraph.engine.adjacency import Adjacency, Positions, build, contains, repeats
+from omnigraph.engine.adjacency import Adjacency, Positions, build, build_few, contains, repeats
 from omnigraph.engine.rows import Rows
 
 #: Added edges are merged into one structure when they are more than this share of it.
@@ -127,8 +126,8 @@ def carry_forward(old: Topology, edges: Rows, sources: Rows, targets: Rows) -> T
     if len(from_) == 0:
         return old
     return Topology(
-        _with_layer(old.out, new, len(sources), lambda edges: (edges.from_, edges.to)),
-        _with_layer(old.into, new, len(targets), lambda edges: (edges.to, edges.from_)),
+        _with_layer(old.out, new.from_, new.to, new.rows),
+        _with_layer(old.into, new.to, new.from_, new.rows),
         old.size,
     )
 
@@ -153,7 +152,7 @@ def _are_alive(direction: Direction, nodes: Rows) -> bool:
     for layer in direction.edges:
         if nodes.alive is None and layer.nodes <= len(nodes):
             continue
-        used = np.flatnonzero(np.diff(layer.starts))
+        used, _ = layer.filled()
         if len(used) and int(used[-1]) >= len(nodes):
             return False
         if nodes.alive is not None and not nodes.alive[used].all():
@@ -166,9 +165,6 @@ class _Edges:
     from_: Positions
     to: Positions
     rows: Positions
-
-
-_Ends = Callable[[_Edges], tuple[Positions, Positions]]
 
 
 def _topology(groups: list[_Edges], sources: int, targets: int) -> Topology:
@@ -186,26 +182,24 @@ def _direction(all_edges: Adjacency) -> Direction:
     return Direction((pairs,), (all_edges,))
 
 
-def _with_layer(old: Direction, new: _Edges, nodes: int, ends: _Ends) -> Direction:
-    sources, targets = ends(new)
-    layer = build(sources, targets, new.rows, nodes)
+def _with_layer(old: Direction, sources: Positions, targets: Positions, rows: Positions) -> Direction:
+    layer = build_few(sources, targets, rows)
     again = repeats(layer) | old.connects(layer.sources(), layer.targets.astype(np.int64))
     if not again.any() and not old.has_parallel_edges:
-        layers = _stacked(old.edges, layer, nodes)
+        layers = _stacked(old.edges, layer)
         return Direction(layers, layers)
-    return Direction(_stacked(old.pairs, layer.without(~again), nodes), _stacked(old.edges, layer, nodes))
+    return Direction(_stacked(old.pairs, layer.without(~again)), _stacked(old.edges, layer))
 
 
-def _stacked(layers: tuple[Adjacency, ...], top: Adjacency, nodes: int) -> tuple[Adjacency, ...]:
+def _stacked(layers: tuple[Adjacency, ...], top: Adjacency) -> tuple[Adjacency, ...]:
     """A layer on top of others; small ones are merged, so that there are few however many commits came."""
     rest = list(layers)
     while len(rest) > 1 and len(rest[-1].targets) <= _MERGE_RATIO * len(top.targets):
         below = rest.pop()
-        top = build(
+        top = build_few(
             np.concatenate([below.sources(), top.sources()]),
             np.concatenate([below.targets, top.targets]),
             np.concatenate([below.edges, top.edges]),
-            nodes,
         )
     return (*rest, top)
 

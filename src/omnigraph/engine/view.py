@@ -80,7 +80,9 @@ class View:
 
     def _rows(self, table_key: str, columns: tuple[str, ...]) -> Rows:
         pin = self._pin(table_key)
-        lineage = ("rows", self._store.location.uri, pin.location, pin.branch)
+        # A graph made again at the same address, and a branch made again under the same name, repeat version numbers.
+        incarnation = self.snapshot.identity if pin.branch is not None else None
+        lineage = ("rows", id(self._store), pin.location, pin.branch, incarnation)
 
         def make(previous: Rows | None) -> Rows:
             reader = TableReader(self._store, pin)
@@ -89,7 +91,7 @@ class View:
             if previous is not None and previous.reader.pin.version == pin.version:
                 return previous
             if previous is not None and previous.reader.pin.version < pin.version:
-                advanced = previous.advance(reader)
+                advanced = previous.advance(reader, columns)
                 if advanced is not None:
                     return advanced
             return Rows.read(reader, columns)

@@ -38,9 +38,9 @@ class Filter:
     equal_to: pa.Scalar | None = None
 
 
-def one_of(column: str, values: pa.Array) -> Any:
+def one_of(column: str, values: pa.Array) -> Filter:
     """Rows whose column equals one of the values."""
-    return pc.field(column).isin(values)
+    return Filter(column, pc.field(column).isin(values))
 
 
 def equals(column: str, value: str) -> Any:

@@ -15,7 +15,7 @@ from omnigraph.storage.stage import Staged
 from omnigraph.storage.tables import Handle
 
 _TYPES = {"BTREE": "BTREE", "INVERTED": "INVERTED", "VECTOR": "IVF_FLAT"}
-_DETAILS = {"BTREE": "btree", "INVERTED": "inverted", "VECTOR": "vector"}
+_DETAILS = {"BTREE": "btree", "INVERTED": "inverted", "VECTOR": "ivf"}
 
 
 def missing_parts(handle: Handle, column: str, kind: str) -> tuple[list[int], str | None]:
@@ -43,9 +43,10 @@ def stage_index(handle: Handle, rows: int, work: Sequence[tuple[str, str, list[i
         segments = []
         for column, kind, fragments in work:
             options = {"num_partitions": 1, "metric": "l2"} if kind == "VECTOR" else {}
-            segments.append(
-                handle.create_index_uncommitted(
-                    column, _TYPES[kind], name=f"{column}_idx", fragment_ids=fragments, replace=True, **options
-                )
+            segment = handle.create_index_uncommitted(
+                column, _TYPES[kind], name=f"{column}_idx", fragment_ids=fragments, replace=True, **options
             )
+            if kind == "INVERTED":  # until it is merged, even alone, its files cannot be searched
+                segment = handle.merge_existing_index_segments([segment])
+            segments.append(segment)
         return Staged(lance.LanceOperation.CreateIndex(segments, []), handle.version, rows)

@@ -30,12 +30,14 @@ class TableChange:
 
     Attributes:
         added_row_ids: rows in fragments that the older version does not have: new or rewritten.
+        added: columns of those rows that were asked for.
         lost_row_ids: rows of the older version that are gone.
         fragments: ids of those fragments, in the order of ``added_row_ids``.
         rows: how many rows had to be looked at.
     """
 
     added_row_ids: npt.NDArray[np.uint64]
+    added: pa.Table
     lost_row_ids: npt.NDArray[np.uint64]
     fragments: tuple[int, ...]
     rows: int
@@ -86,7 +88,7 @@ class TableReader:
         """Whether fetching single rows beats reading the whole column."""
         return wanted * _TAKE_COST < rows
 
-    def changes_since(self, older: TableReader) -> TableChange | None:
+    def changes_since(self, older: TableReader, columns: Sequence[str]) -> TableChange | None:
         """What changed since another version of the same lineage; None when that cannot be told cheaply."""
         if (older.pin.location, older.pin.branch) != (self.pin.location, self.pin.branch):
             return None
@@ -96,9 +98,10 @@ class TableReader:
             added = [number for number in after if number not in before]
             kept = [number for number in gone if number in after]
             old_ids = older.row_ids(gone)
-            added_ids = self.row_ids(added)
+            rows = self.scan(columns, fragments=added, with_row_id=True)
+            added_ids = np.asarray(rows.column("_rowid").to_numpy(), np.uint64)
             lost = np.setdiff1d(old_ids, np.concatenate([self.row_ids(kept), added_ids]))
-        return TableChange(added_ids, lost, tuple(added), len(old_ids) + len(added_ids))
+        return TableChange(added_ids, rows, lost, tuple(added), len(old_ids) + len(added_ids))
 
     def row_ids(self, fragments: Sequence[int]) -> npt.NDArray[np.uint64]:
         table = self.scan([], fragments=fragments, with_row_id=True)

@@ -19,7 +19,7 @@ from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
 from omnigraph import limits
 from omnigraph.storage.blobs import has_blobs, physical_rows
 from omnigraph.storage.faults import store_errors
-from omnigraph.storage.filters import Filter, one_of
+from omnigraph.storage.filters import one_of
 from omnigraph.storage.select import select_rows
 from omnigraph.storage.tables import DATA_STORAGE_VERSION, Handle
 
@@ -63,7 +63,7 @@ def find_rows(handle: Handle, wanted: pa.Array, column: str = ID, columns: tuple
             return pa.schema([*fields, *_ADDRESSES]).empty_table()
         few = len(wanted) <= limits.FEW_VALUES or len(wanted) <= handle.count_rows() * limits.INDEX_LOOKUP_SHARE
         if few:
-            return select_rows(handle, names, Filter(column, one_of(column, wanted)))
+            return select_rows(handle, names, one_of(column, wanted))
         scanner = handle.scanner(columns=names, with_row_id=True, with_row_address=True)
         matching = (batch.filter(pc.is_in(batch.column(column), value_set=wanted)) for batch in scanner.to_batches())
         return pa.Table.from_batches(matching, schema=scanner.projected_schema)
