@@ -15,6 +15,7 @@ OmniGraphError
 │   ├── InvalidName               a branch, actor or graph name breaks the naming rules
 │   ├── InvalidUri                a graph address cannot be understood
 │   ├── InvalidRow                a row does not fit its type
+│   │   ├── InvalidRecord         a line of a file is no record of the graph
 │   │   ├── MissingValue          a required property is null
 │   │   ├── IdMismatch            an explicit id differs from the key
 │   │   ├── RangeViolation        @range
@@ -188,6 +189,10 @@ class InvalidUri(InputError):
 
 class InvalidRow(InputError):
     code = "row"
+
+
+class InvalidRecord(InvalidRow):
+    code = "row.record"
 
 
 class MissingValue(InvalidRow):

@@ -7,7 +7,7 @@ because the threads behind the storage libraries do not survive one.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
@@ -19,9 +19,10 @@ from omnigraph.engine.reads import ReadRequest, Reads
 from omnigraph.engine.result import Result
 from omnigraph.engine.run import Explanation
 from omnigraph.errors import InputError, InternalError, ReadOnly, TypeNotFound
-from omnigraph.history import branches as branch_control
-from omnigraph.history.branches import Branch
-from omnigraph.history.resolve import At, get_commit, list_commits, snapshot_at
+from omnigraph.history.control import Branches, Commits, known_branch
+from omnigraph.history.export import ExportResult, Target, export
+from omnigraph.history.load import Destination, load, with_indexes
+from omnigraph.history.resolve import At, snapshot_at
 from omnigraph.query.lint import Report
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import Catalog
@@ -32,7 +33,7 @@ from omnigraph.storage import create
 from omnigraph.storage.blobs import AS_BYTES
 from omnigraph.storage.faults import store_errors
 from omnigraph.storage.location import parse_location
-from omnigraph.storage.manifest import Commit, Pin
+from omnigraph.storage.manifest import Pin
 from omnigraph.storage.mirror import catch_up, follows
 from omnigraph.storage.recovery import audit, sweep
 from omnigraph.storage.recovery.audit import Recovery
@@ -41,6 +42,9 @@ from omnigraph.storage.store import GraphStore
 from omnigraph.upkeep.indexes import IndexReport, ensure_indices
 from omnigraph.write.change import Change
 from omnigraph.write.commit import WriteRequest, WriteResult, write
+from omnigraph.write.load.gather import request_of
+from omnigraph.write.load.result import LoadResult
+from omnigraph.write.load.source import Source
 from omnigraph.write.mutate import MutationRequest, MutationResult, mutate
 
 
@@ -126,12 +130,12 @@ class Graph:
     @property
     def branches(self) -> Branches:
         """Make, list and delete branches."""
-        return Branches(self)
+        return Branches(self._reader, self._writer)
 
     @property
     def commits(self) -> Commits:
         """The history of the graph."""
-        return Commits(self)
+        return Commits(self._reader)
 
     @property
     def recoveries(self) -> list[Recovery]:
@@ -140,7 +144,7 @@ class Graph:
 
     def snapshot(self, branch: str = ids.MAIN, at: At | None = None) -> Snapshot:
         """One consistent state: of a branch now, or at a commit id, a manifest version or a time."""
-        return Snapshot(self._reader(), snapshot_at(self._store, _branch(branch), at))
+        return Snapshot(self._reader(), snapshot_at(self._store, known_branch(branch), at))
 
     def write(
         self,
@@ -157,7 +161,7 @@ class Graph:
             if_commit: refuse unless this is the branch's head.
         """
         request = WriteRequest(
-            branch=_branch(branch),
+            branch=known_branch(branch),
             changes=changes,
             actor=self._actor,
             base=base._stored if base else None,
@@ -224,13 +228,63 @@ class Graph:
         Raises:
             PreconditionFailed: ``if_commit`` is not the head.
         """
-        request = MutationRequest(source, name, params, _branch(branch), self._actor, if_commit)
+        request = MutationRequest(source, name, params, known_branch(branch), self._actor, if_commit)
         return mutate(self._writer(), self.catalog, request)
+
+    def load(
+        self,
+        source: Source,
+        mode: str,
+        *,
+        branch: str = ids.MAIN,
+        from_: str | None = None,
+        on_error: Literal["fail", "reject"] = "fail",
+        max_rejects: int | None = None,
+        format: str | None = None,
+        type: str | None = None,
+    ) -> LoadResult:
+        """Load files or tables as one commit: all of it or nothing.
+
+        A load that put many rows into a table is followed by a commit of the system that builds the indexes.
+
+        Args:
+            source: JSONL of the graph's dialect (gzip too), a directory or a glob of it, several of these, or a mapping
+                from type names to Arrow tables or to Parquet, CSV or JSON files.
+            mode: ``append`` refuses ids that exist, ``merge`` replaces their rows as a whole, ``overwrite`` replaces
+                every row of the types that occur.
+            from_: branch to fork from when ``branch`` does not exist.
+            on_error: ``fail`` refuses the load for one bad row, ``reject`` leaves bad rows out and reports them.
+            max_rejects: more rejected rows than this refuse the load after all.
+            format: ``jsonl``, ``json``, ``parquet`` or ``csv`` for files whose suffix does not say it.
+            type: type of the rows when the source does not name one.
+        """
+        request = request_of(source, mode, on_error, max_rejects, format=format, type=type)
+        base = known_branch(from_) if from_ is not None else None
+        destination = Destination(known_branch(branch), base, self._actor)
+        result = load(self._writer(), self.catalog, request, destination)
+        return with_indexes(result, lambda name: self.ensure_indices(name).commit)
+
+    def export(
+        self,
+        target: Target = None,
+        types: Sequence[str] | None = None,
+        *,
+        branch: str = ids.MAIN,
+        at: At | None = None,
+        format: Literal["jsonl", "parquet"] = "jsonl",
+    ) -> ExportResult:
+        """Write one state of the graph as JSONL that `load` reads, or as one Parquet file per type.
+
+        Args:
+            target: a path, an open file, or None for the text in the result; a directory for Parquet.
+            types: names of types; None for all.
+        """
+        return export(self._reader(), snapshot_at(self._store, known_branch(branch), at), target, types, format)
 
     def ensure_indices(self, branch: str = ids.MAIN) -> IndexReport:
         """Build missing indexes and extend those that lag behind; on main also the topology files."""
-        report = ensure_indices(self._writer(), self.catalog, _branch(branch))
-        if _branch(branch) == ids.MAIN:
+        report = ensure_indices(self._writer(), self.catalog, known_branch(branch))
+        if known_branch(branch) == ids.MAIN:
             self._reads.keep_topologies(self._store.snapshot(ids.MAIN))
         return report
 
@@ -262,7 +316,7 @@ class Graph:
         branch: str,
         at: At | None,
     ) -> ReadRequest:
-        return ReadRequest(source, name, params, snapshot_at(self._reader(), _branch(branch), at), at)
+        return ReadRequest(source, name, params, snapshot_at(self._reader(), known_branch(branch), at), at)
 
     def _reader(self) -> GraphStore:
         if os.getpid() != self._process:
@@ -273,44 +327,6 @@ class Graph:
         if self._mode != "rw":
             raise ReadOnly(f"{self.uri} is open read-only", hint="open it with mode='rw'")
         return self._reader()
-
-
-class Branches:
-    """Branch control of one graph."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-
-    def create(self, name: str, from_: str = ids.MAIN, at: At | None = None) -> Branch:
-        """Make a branch; nothing is copied."""
-        return branch_control.create_branch(self._graph._writer(), name, _branch(from_), at)
-
-    def list(self) -> list[str]:
-        """Names, main first."""
-        return [branch.name for branch in branch_control.list_branches(self._graph._reader())]
-
-    def delete(self, name: str) -> None:
-        branch_control.delete_branch(self._graph._writer(), name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.list())
-
-
-class Commits:
-    """History of one graph."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-
-    def list(self, branch: str = ids.MAIN, limit: int | None = None, before: str | None = None) -> list[Commit]:
-        """First-parent history, newest first."""
-        return list_commits(self._graph._reader(), _branch(branch), limit, before)
-
-    def get(self, commit_id: str) -> Commit:
-        return get_commit(self._graph._reader(), commit_id)
-
-    def head(self, branch: str = ids.MAIN) -> Commit:
-        return self.list(branch, limit=1)[0]
 
 
 class Snapshot:
@@ -341,6 +357,9 @@ class Snapshot:
         """Rows of a type as an Arrow table."""
         pin = self._pin(type_name)
         handle = self._store.tables.at(pin.location, pin.branch, pin.version, pin.origin)
+        for name in columns or ():
+            if (name not in handle.schema.names and not name.startswith("_row")) or list(columns or ()).count(name) > 1:
+                raise InputError(f"'{pin.table_key}' has no column '{name}', or it is named twice", column=name)
         with store_errors(f"read '{pin.table_key}'"):
             table: pa.Table = handle.to_table(
                 columns=list(columns) if columns is not None else None, blob_handling=AS_BYTES
@@ -356,7 +375,3 @@ class Snapshot:
 
     def __repr__(self) -> str:
         return f"Snapshot(branch={self.branch!r}, version={self.version})"
-
-
-def _branch(name: str) -> str:
-    return ids.MAIN if name.strip() == ids.MAIN else ids.branch_name(name)

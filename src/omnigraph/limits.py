@@ -88,6 +88,47 @@ SHOWN_ROWS: Final = 50
 SHOWN_COLUMNS: Final = 30
 SHOWN_CHARACTERS: Final = 200
 
+#: Bytes of a file that a load reads and parses at a time; a few of them are in work at once.
+LOAD_BLOCK_BYTES: Final = 8 * 1024**2
+
+#: Longest line of a file in the graph dialect, in bytes. A line is one record and is held as a whole.
+LOAD_LINE_BYTES: Final = 32 * 1024**2
+
+#: Most delimiters (braces, brackets, commas, colons) on one line. Keeps one record from becoming a million objects.
+LOAD_LINE_SLOTS: Final = 131_072
+
+#: Blocks of a load are parsed by this many threads. Parsing is Arrow's work, which runs beside Python.
+LOAD_THREADS: Final = 4
+
+#: Data of one column of one type in one embedded load, in bytes: Arrow's own bound for columns of text.
+LOAD_COLUMN_BYTES: Final = 2**31 - 1
+
+#: A load that fails names the first violation of each kind, up to this many.
+LOAD_SHOWN_VIOLATIONS: Final = 20
+
+#: A load that is to fail anyway stops looking for further violations after this many bad rows.
+LOAD_COUNTED_VIOLATIONS: Final = 100
+
+#: Rows that a load may reject before it gives up, unless the caller says otherwise.
+LOAD_MAX_REJECTS: Final = 1_000
+
+#: Characters of a rejected record that are kept; enough to find it again.
+LOAD_REJECT_CHARACTERS: Final = 65_536
+
+#: A load that put more rows than this into a table also brings the indexes up to date. Below, look-ups scan faster
+#: than an index is built.
+LOAD_INDEX_ROWS: Final = 50_000
+
+#: Rows of an export that become text at a time.
+EXPORT_BATCH_ROWS: Final = 16_384
+
+#: Rows of an export that become text at a time when the type has blobs, each of which may be large.
+EXPORT_BLOB_BATCH_ROWS: Final = 32
+
+#: Tables with at most this many bytes on disk are sorted in memory by an export. Of larger ones only the ids are, and
+#: the rows are fetched in that order.
+EXPORT_SORT_BYTES: Final = 256 * 1024**2
+
 #: How often a branch listing is repeated when a branch vanishes while it is read.
 BRANCH_LISTING_RETRIES: Final = 3
 

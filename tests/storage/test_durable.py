@@ -17,6 +17,7 @@ import pytest
 
 from omnigraph.storage import durable
 from tests.support.small_graphs import ROOT, people
+from tests.write.test_blobs import blob_graph, put
 
 
 def _strace_works() -> bool:
@@ -72,10 +73,10 @@ class Trace:
 def _trace(root: Path, *, branch: str = "main", fsync: str = "1") -> Trace:
     people(root, "a", "b").close()
     output = root.with_suffix(".trace")
+    calls = "trace=fsync,fdatasync,mkdir,link,linkat,rename,renameat,renameat2,unlink,unlinkat"
+    tracing = ["strace", "-f", "-qq", "-y", "-s", "1000", "-o", str(output), "-e", calls]
     subprocess.run(
-        ["strace", "-f", "-qq", "-y", "-s", "1000", "-o", str(output)]
-        + ["-e", "trace=fsync,fdatasync,mkdir,link,linkat,rename,renameat,renameat2,unlink,unlinkat"]
-        + [sys.executable, "-c", WRITER, str(root), branch],
+        [*tracing, sys.executable, "-c", WRITER, str(root), branch],
         cwd=ROOT,
         env={**os.environ, "OMNIGRAPH_FSYNC": fsync},
         check=True,
@@ -186,8 +187,6 @@ def test_nothing_is_synced_when_switched_off(synced: list[str], monkeypatch: pyt
 
 
 def test_a_large_blob_is_among_the_files_of_a_write(tmp_path: Path, synced: list[str]) -> None:
-    from tests.write.test_blobs import blob_graph, put  # the builder lives with the tests of blobs
-
     graph = blob_graph(tmp_path / "g")
     del synced[:]
     put(graph, {"a": b"x" * 300_000})

@@ -1,8 +1,9 @@
 """The process that dies: opens a graph, runs operations on one branch, notes them in a ledger.
 
-Started with ``python -m tests.support.crash_child <uri> <branch> <ledger> <kind>=<operation> …``; failpoints come by
-the environment. ``init`` makes the graph, ``create`` and ``delete`` make and remove the branch, ``open`` only opens. An
-operation that ends with an error or an interrupt says so in one line on standard output, and the next one runs.
+Started with ``python -m tests.support.crash_child <uri> <branch> <ledger> <kind>=<operation> …``. Failpoints for the
+open come by the environment, those for the operations after it by a step ``arm=<failpoints>``. ``init`` makes the
+graph, ``create`` and ``delete`` make and remove the branch, ``open`` only opens. An operation that ends with an error
+or an interrupt says so in one line on standard output, and the next one runs.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import sys
 
 import omnigraph as og
+from omnigraph import failpoints
 from tests.support.crash_graph import ACTOR, SCHEMA, perform
 from tests.support.ledger import Ledger
 
@@ -23,13 +25,16 @@ def main(uri: str, branch: str, ledger: str, *steps: str) -> None:
             kind, _, operation = step.partition("=")
             try:
                 _do(graph, branch, Ledger(ledger), kind, operation)
-                print(f"{step} done", flush=True)
+                if kind != "arm":
+                    print(f"{step} done", flush=True)
             except (og.OmniGraphError, KeyboardInterrupt) as error:
                 print(f"{step} {type(error).__name__}", flush=True)
 
 
 def _do(graph: og.Graph, branch: str, ledger: Ledger, kind: str, operation: str) -> None:
-    if kind == "create":
+    if kind == "arm":
+        failpoints.arm(operation)
+    elif kind == "create":
         graph.branches.create(branch)
     elif kind == "delete":
         graph.branches.delete(branch)

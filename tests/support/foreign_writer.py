@@ -159,9 +159,7 @@ def stamp_on_disk(root: Path, branch: str | None = None) -> str | None:
 
 
 def _create(path: Path, rows: pa.Table) -> Any:
-    return lance.write_dataset(
-        rows, str(path), mode="create", enable_stable_row_ids=True, data_storage_version="2.2"
-    )
+    return lance.write_dataset(rows, str(path), mode="create", enable_stable_row_ids=True, data_storage_version="2.2")
 
 
 def _first_rows(stamp: str | None) -> pa.Table:

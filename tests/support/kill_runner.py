@@ -30,22 +30,31 @@ class Target:
     ledger: Path
 
 
-def run_child(target: Target, *steps: str, failpoints: str = "", env: Mapping[str, str] | None = None) -> list[str]:
+def run_child(target: Target, *steps: str) -> list[str]:
     """Run a child to its end; returns the lines it said. It must end well."""
-    with spawn(target, *steps, failpoints=failpoints, env=env) as child:
+    with spawn(target, *steps) as child:
         said, complaint = child.communicate(timeout=CHILD_SECONDS)
     assert child.returncode == 0, f"the child ended with {child.returncode}: {complaint[-2000:]}"
     return said.splitlines()
 
 
-def kill_child(target: Target, *steps: str, failpoints: str, env: Mapping[str, str] | None = None) -> list[str]:
-    """Run a child that a failpoint kills; returns the lines it said before."""
-    with spawn(target, *steps, failpoints=failpoints, env=env) as child:
+def kill_child(target: Target, step: str, failpoint: str) -> None:
+    """Run a child that dies at a failpoint inside a step."""
+    _expect_death(target, f"arm={failpoint}=kill", step)
+
+
+def kill_opening(target: Target, failpoint: str, step: str = "open=", *, nth: int = 1) -> None:
+    """Run a child that dies while it opens the graph, or makes it, when it comes by a failpoint for the n-th time."""
+    _expect_death(target, step, failpoints=f"{failpoint}=kill@{nth}")
+
+
+def _expect_death(target: Target, *steps: str, failpoints: str = "") -> None:
+    with spawn(target, *steps, failpoints=failpoints) as child:
         said, complaint = child.communicate(timeout=CHILD_SECONDS)
     assert child.returncode == -signal.SIGKILL, (
-        f"{failpoints} was not reached: the child ended with {child.returncode}, said {said!r}: {complaint[-2000:]}"
+        f"{[*steps, failpoints]} reached no failpoint: the child ended with {child.returncode}, said {said!r}: "
+        f"{complaint[-2000:]}"
     )
-    return said.splitlines()
 
 
 @contextmanager

@@ -46,6 +46,8 @@ def _codes(key: pa.Array) -> Positions:
     if pa.types.is_floating(key.type):
         key = pc.add(key, pa.scalar(0.0, key.type))  # minus zero equals zero
     if pa.types.is_nested(key.type):
+        if pa.types.is_date64(key.type.value_type):
+            key = key.cast(pa.list_(pa.int64()))  # as Python values they would lose the time of day
         key = pa.array([None if value is None else repr(value) for value in key.to_pylist()], pa.string())
     encoded = key.dictionary_encode(null_encoding="encode")
     return np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int64)

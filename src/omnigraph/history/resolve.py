@@ -41,6 +41,8 @@ def locate(store: GraphStore, branch: str, at: At | None) -> tuple[str, int]:
     if isinstance(at, datetime):
         commit = _newest_until(store, branch, at)
         return commit.branch, commit.version
+    if not isinstance(at, str):
+        raise InputError("a moment is a commit id, a version or a time")
     commit = get_commit(store, at, branch)
     return commit.branch, commit.version
 

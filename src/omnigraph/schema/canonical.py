@@ -66,12 +66,12 @@ def composite_id(columns: Sequence[pa.StringArray]) -> pa.StringArray:
     """
     if not columns:
         raise InternalError("a composite id needs at least one column")
-    parts = [_json_inner(column) for column in columns]
+    parts = [json_inner(column) for column in columns]
     body = pc.binary_join_element_wise(*parts, '","', null_handling="emit_null")
     return pc.binary_join_element_wise('["', body, '"]', "", null_handling="emit_null")
 
 
-def _json_inner(texts: pa.StringArray) -> pa.StringArray:
+def json_inner(texts: pa.Array) -> pa.Array:
     """The inside of a JSON string literal for each text."""
     texts = pc.replace_substring(texts, "\\", "\\\\")
     texts = pc.replace_substring(texts, '"', '\\"')

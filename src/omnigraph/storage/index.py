@@ -40,6 +40,7 @@ def _has_vector(handle: Handle, column: str) -> bool:
 def stage_index(handle: Handle, rows: int, work: Sequence[tuple[str, str, list[int]]]) -> Staged:
     """Build index segments (column, kind, fragments) as one transaction."""
     with store_errors("build an index"):
+        handle = handle.checkout_version(handle.version)  # building blocks a handle, and readers share theirs
         segments = []
         for column, kind, fragments in work:
             options = {"num_partitions": 1, "metric": "l2"} if kind == "VECTOR" else {}

@@ -147,9 +147,12 @@ class Tables:
         raise AssertionError("unreachable")
 
     def fork(self, path: str, branch: str, from_branch: str | None, version: int) -> Handle:
-        """Create a Lance branch at a version of another one. The caller made sure that the name is free."""
+        """Create a Lance branch at a version of another one. The caller made sure that the name is free.
+
+        On a handle of its own: while it runs, no other thread can use the one it runs on.
+        """
         with store_errors(f"create branch {branch} of table {path}"):
-            handle = self.at(path, from_branch, version).create_branch(branch, (from_branch, version))
+            handle = self._open_at(path, from_branch, version).create_branch(branch, (from_branch, version))
             self.sync_branch(path, branch)
             return handle
 

@@ -29,6 +29,8 @@ class Change:
             carry ``id``. Missing nullable properties are null.
         remove: ids of rows that go. Ids that do not exist are ignored.
         reads_rows: the rows were computed from rows that are there; a change of the table since is a conflict.
+        conformed: the rows went through the row rules already and are in the schema of their table.
+        fresh_ids: with ``conformed``, every id was just made, so none can exist.
     """
 
     table_key: str
@@ -36,6 +38,8 @@ class Change:
     mode: Mode = Mode.APPEND
     remove: pa.Array | None = None
     reads_rows: bool = False
+    conformed: bool = False
+    fresh_ids: bool = False
 
     @property
     def depends_on_rows(self) -> bool:

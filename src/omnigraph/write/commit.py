@@ -13,20 +13,19 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from omnigraph import limits
-from omnigraph.errors import TypeNotFound
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.storage.commit.protocol import PreparedTable, Workspace, Writer, run
 from omnigraph.storage.commit.sidecar import WriterKind
 from omnigraph.storage.manifest import Commit
 from omnigraph.storage.snapshot import Snapshot
-from omnigraph.storage.stage import Found, find_rows, stage_change, stage_overwrite
+from omnigraph.storage.stage import Found, stage_change, stage_overwrite
 from omnigraph.storage.store import GraphStore
 from omnigraph.write import sets
 from omnigraph.write.change import Change, require_one_per_type, type_of
-from omnigraph.write.rows import conform
+from omnigraph.write.resolve import resolve
+from omnigraph.write.rows import Conformed, conform
 from omnigraph.write.sets import Resolved
 
 
@@ -76,7 +75,9 @@ def write(store: GraphStore, catalog: Catalog, request: WriteRequest) -> WriteRe
 
     def prepare(workspace: Workspace) -> dict[str, PreparedTable]:
         typed = _typed_all(catalog, request.compute(workspace)) if request.compute else given
-        resolved = {item.type.table_key: _resolve(workspace, item) for item in typed}
+        resolved = {
+            item.type.table_key: resolve(workspace, item.type, item.change, item.rows, item.fresh_ids) for item in typed
+        }
         _check(workspace, catalog, resolved)
         outcome["put"] = {key: item.rows.num_rows for key, item in resolved.items() if item.change.put is not None}
         outcome["removed"] = {key: item.removed.num_rows for key, item in resolved.items() if item.removed.num_rows}
@@ -94,7 +95,10 @@ def _typed_all(catalog: Catalog, changes: Sequence[Change]) -> list[_Typed]:
 
 def _typed(catalog: Catalog, change: Change) -> _Typed:
     type_ = type_of(catalog, change.table_key)
-    put = conform(type_, change.put) if change.put is not None else conform(type_, _no_rows(type_))
+    if change.put is not None and change.conformed:
+        put = Conformed(change.put, change.fresh_ids)
+    else:
+        put = conform(type_, change.put if change.put is not None else _no_rows(type_))
     return _Typed(type_, change, sets.single_rows(type_, change, put.rows), put.fresh_ids)
 
 
@@ -103,30 +107,10 @@ def _no_rows(type_: NodeType | EdgeType) -> pa.Table:
     return pa.schema([(name, pa.string()) for name in columns]).empty_table()
 
 
-def _resolve(workspace: Workspace, item: _Typed) -> Resolved:
-    """Find the stored rows that a change touches."""
-    key = item.type.table_key
-    if key not in workspace.snapshot.pins:
-        raise TypeNotFound(f"type '{item.type.name}' does not exist on branch '{workspace.snapshot.branch}'")
-    handle = workspace.readable(key)
-    extra = ("src",) if isinstance(item.type, EdgeType) else ()
-    nothing = find_rows(handle, pa.array([], pa.string()), columns=extra)
-    change = item.change
-    if change.put is not None and change.mode == "overwrite":
-        everything = handle.scanner(columns=["id", *extra], with_row_id=True, with_row_address=True).to_table()
-        return Resolved(item.type, change, item.rows, nothing, everything)
-    replaced = nothing if item.fresh_ids else find_rows(handle, item.rows.column("id").combine_chunks(), columns=extra)
-    sets.refuse_existing(item.type, change, replaced)
-    removed = nothing
-    if change.remove is not None:
-        going = pc.unique(change.remove.cast(pa.string()))
-        going = going.filter(pc.invert(pc.is_in(going, value_set=item.rows.column("id").combine_chunks())))
-        removed = find_rows(handle, going, columns=extra)
-    return Resolved(item.type, change, item.rows, replaced, removed)
-
-
 def _check(workspace: Workspace, catalog: Catalog, resolved: dict[str, Resolved]) -> None:
     ordered = sorted(resolved.values(), key=lambda item: (isinstance(item.type, EdgeType), item.type.name))
+    for item in ordered:
+        sets.refuse_existing(item)
     for item in ordered:
         sets.check_unique(workspace, item)
     by_key = {item.type.table_key: item for item in ordered}

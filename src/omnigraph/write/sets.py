@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -55,25 +57,18 @@ def single_rows(type_: NodeType | EdgeType, change: Change, rows: pa.Table) -> p
     repeated = _first_repeated(ids)
     if repeated is None:
         return rows
-    if isinstance(type_, NodeType) and type_.key:
-        value = ids[repeated].as_py()
-        raise UniqueViolation(
-            f"@unique violation on {key_label(type_)}: value '{value}' held by '{value}' and '{value}'",
-            type=type_.name,
-            row=repeated,
-            ids=[value, value],
-        )
-    if change.mode is not Mode.MERGE:
-        raise _key_conflict(type_, ids[repeated].as_py(), repeated)
-    positions = pa.table({"id": ids, "row": pa.array(range(len(ids)), pa.int64())})
+    keyed = isinstance(type_, NodeType) and type_.key is not None
+    if keyed or change.mode is not Mode.MERGE:
+        raise repeated_id(type_, ids[repeated].as_py(), repeated)
+    positions = pa.table({"id": ids, "row": pa.array(np.arange(len(ids)))})
     last = positions.group_by("id").aggregate([("row", "max")]).column("row_max")
     return rows.take(last.combine_chunks().sort())
 
 
-def refuse_existing(type_: NodeType | EdgeType, change: Change, existing: pa.Table) -> None:
+def refuse_existing(resolved: Resolved) -> None:
     """Appending an id that exists is a conflict."""
-    if change.mode is Mode.APPEND and existing.num_rows:
-        raise _key_conflict(type_, existing.column("id")[0].as_py(), None)
+    if resolved.change.mode is Mode.APPEND and resolved.replaced.num_rows:
+        raise key_conflict(resolved.type, resolved.replaced.column("id")[0].as_py(), None)
 
 
 def check_unique(workspace: Workspace, resolved: Resolved) -> None:
@@ -97,22 +92,32 @@ def check_cardinality(workspace: Workspace, resolved: Resolved, changes: dict[st
     """Recount the sources that this change touches. A source that goes owes no edges."""
     if not isinstance(resolved.type, EdgeType) or resolved.type.cardinality.is_default:
         return
-    rule, touched = resolved.type.cardinality, _touched_sources(resolved)
-    nodes = changes.get(f"node:{resolved.type.source}")
-    if nodes is not None:
-        touched = touched.filter(pc.invert(pc.is_in(touched, value_set=_lost(nodes))))
-    counts = _counts(resolved.rows.column("src"))
-    if not resolved.overwrites:
-        stored = find_rows(workspace.readable(resolved.type.table_key), touched, "src", ("id",))
-        staying = stored.filter(pc.invert(pc.is_in(stored.column("id"), value_set=resolved.gone_ids)))
-        for source, count in _counts(staying.column("src")).items():
-            counts[source] = counts.get(source, 0) + count
-    for source in touched.to_pylist():
-        count = counts.get(source, 0)
-        if rule.high is not None and count > rule.high:
-            raise _card(resolved.type, source, count, f"max {rule.high}")
-        if count < rule.low:
-            raise _card(resolved.type, source, count, f"min {rule.low}")
+    rule, touched = resolved.type.cardinality, counted_sources(resolved, changes)
+    counts = source_counts(workspace, resolved, touched)
+    is_wrong = (counts < rule.low) | (counts > (rule.high if rule.high is not None else np.inf))
+    wrong = np.flatnonzero(is_wrong)
+    if len(wrong):
+        raise card_violation(resolved.type, touched[int(wrong[0])].as_py(), int(counts[wrong[0]]))
+
+
+def counted_sources(resolved: Resolved, changes: dict[str, Resolved]) -> pa.Array:
+    """Sources whose edges a change touches and that are still there afterwards, in order."""
+    touched = _touched_sources(resolved)
+    nodes = changes.get(f"node:{resolved.type.source}") if isinstance(resolved.type, EdgeType) else None
+    return touched.filter(pc.invert(pc.is_in(touched, value_set=_lost(nodes)))) if nodes is not None else touched
+
+
+def source_counts(workspace: Workspace, resolved: Resolved, sources: pa.Array) -> npt.NDArray[np.int64]:
+    """How many edges each source has once the write is done."""
+    counts = _counts(resolved.rows.column("src"), sources)
+    return counts if resolved.overwrites else counts + staying_counts(workspace, resolved, sources)
+
+
+def staying_counts(workspace: Workspace, resolved: Resolved, sources: pa.Array) -> npt.NDArray[np.int64]:
+    """How many stored edges each source keeps."""
+    stored = find_rows(workspace.readable(resolved.type.table_key), sources, "src", ("id",))
+    staying = stored.filter(pc.invert(pc.is_in(stored.column("id"), value_set=resolved.gone_ids)))
+    return _counts(staying.column("src"), sources)
 
 
 def _touched_sources(resolved: Resolved) -> pa.Array:
@@ -121,28 +126,37 @@ def _touched_sources(resolved: Resolved) -> pa.Array:
 
 
 def _check_unique_group(workspace: Workspace, resolved: Resolved, columns: tuple[str, ...]) -> None:
-    tuples = _tuples(resolved.type, resolved.rows, columns)
+    tuples = tuple_texts(resolved.type, resolved.rows, columns)
     present = pc.is_valid(tuples)
     ids = resolved.rows.column("id").combine_chunks().filter(present)
     tuples = tuples.filter(present)
     repeated = _first_repeated(tuples)
     if repeated is not None:
         first = pc.index(tuples, tuples[repeated]).as_py()
-        raise _unique(resolved.type, columns, resolved.rows.filter(present), repeated, ids[first], ids[repeated])
-    if resolved.overwrites or len(tuples) == 0:
-        return
-    lead = columns[0]
-    wanted = pc.unique(resolved.rows.column(lead).combine_chunks().filter(present))
-    stored = find_rows(workspace.readable(resolved.type.table_key), wanted, lead, ("id", *columns))
-    stored = stored.filter(pc.invert(pc.is_in(stored.column("id"), value_set=resolved.gone_ids)))
-    held = _tuples(resolved.type, stored, columns)
-    clash = first_true(pc.is_in(tuples, value_set=held.drop_null()))
+        raise unique_violation(
+            resolved.type, columns, resolved.rows.filter(present), repeated, ids[first], ids[repeated]
+        )
+    held, holders = held_tuples(workspace, resolved, columns)
+    clash = first_true(pc.is_in(tuples, value_set=held))
     if clash is not None:
-        holder = stored.column("id")[pc.index(held, tuples[clash]).as_py()]
-        raise _unique(resolved.type, columns, resolved.rows.filter(present), clash, holder, ids[clash])
+        holder = holders[pc.index(held, tuples[clash]).as_py()]
+        raise unique_violation(resolved.type, columns, resolved.rows.filter(present), clash, holder, ids[clash])
 
 
-def _tuples(type_: NodeType | EdgeType, rows: pa.Table, columns: tuple[str, ...]) -> pa.Array:
+def held_tuples(
+    workspace: Workspace, resolved: Resolved, columns: tuple[str, ...]
+) -> tuple[pa.StringArray, pa.StringArray]:
+    """Tuples of the stored rows that stay and might clash with rows of the write, and the ids that hold them."""
+    wanted = pc.unique(resolved.rows.column(columns[0]).combine_chunks()).drop_null()
+    if resolved.overwrites or len(wanted) == 0:
+        return pa.array([], pa.string()), pa.array([], pa.string())
+    stored = find_rows(workspace.readable(resolved.type.table_key), wanted, columns[0], ("id", *columns))
+    stored = stored.filter(pc.invert(pc.is_in(stored.column("id"), value_set=resolved.gone_ids)))
+    held = tuple_texts(resolved.type, stored, columns)
+    return held.drop_null(), _ids(stored).filter(pc.is_valid(held))
+
+
+def tuple_texts(type_: NodeType | EdgeType, rows: pa.Table, columns: tuple[str, ...]) -> pa.Array:
     """One text per row that is equal exactly for equal tuples; null where any column is null."""
     texts = [canonical_text(rows.column(name).combine_chunks(), _type_of(type_, name)) for name in columns]
     return texts[0] if len(texts) == 1 else composite_id(texts)
@@ -156,14 +170,12 @@ def _type_of(type_: NodeType | EdgeType, column: str) -> PropertyType:
 def _require_nodes(
     workspace: Workspace, changes: dict[str, Resolved], column: str, node: str, ids: pa.Array, edge: EdgeType
 ) -> None:
-    missing = _missing_nodes(workspace, changes, node, ids)
+    missing = missing_nodes(workspace, changes, node, ids)
     if len(missing):
-        raise EndpointMissing(
-            f"{column} '{missing[0]}' not found in {node}", type=edge.name, endpoint=column, id=missing[0].as_py()
-        )
+        raise endpoint_missing(edge, column, missing[0].as_py())
 
 
-def _missing_nodes(workspace: Workspace, changes: dict[str, Resolved], node: str, ids: pa.Array) -> pa.Array:
+def missing_nodes(workspace: Workspace, changes: dict[str, Resolved], node: str, ids: pa.Array) -> pa.Array:
     """Those ids that are no node of the type once the write is done."""
     own = changes.get(f"node:{node}")
     if own is not None:
@@ -194,12 +206,7 @@ def _refuse_stranded(workspace: Workspace, catalog: Catalog, changes: dict[str, 
             if own is not None:
                 stored = stored.filter(pc.invert(pc.is_in(stored.column("id"), value_set=own.gone_ids)))
             if stored.num_rows:
-                raise EndpointMissing(
-                    f"{column} '{stored.column(column)[0]}' not found in {end}",
-                    type=edge.name,
-                    endpoint=column,
-                    id=stored.column(column)[0].as_py(),
-                )
+                raise endpoint_missing(edge, column, stored.column(column)[0].as_py())
 
 
 def _lost(node: Resolved) -> pa.Array:
@@ -222,17 +229,36 @@ def _first_repeated(values: pa.Array) -> int | None:
     return int(pc.min(order[1:].filter(same)).as_py())
 
 
-def _counts(sources: Any) -> dict[str, int]:
-    return {entry["values"]: entry["counts"] for entry in pc.value_counts(sources).to_pylist()}
+def _counts(values: Any, wanted: pa.Array) -> npt.NDArray[np.int64]:
+    """How often each wanted value occurs."""
+    positions = pc.index_in(values, value_set=wanted).drop_null()
+    return np.bincount(positions.to_numpy(), minlength=len(wanted)).astype(np.int64)
 
 
-def _key_conflict(type_: NodeType | EdgeType, id_: str, row: int | None) -> KeyConflict:
+def repeated_id(type_: NodeType | EdgeType, id_: str, row: int) -> UniqueViolation | KeyConflict:
+    """The same id twice in one write: for a keyed node that is the same key."""
+    if not isinstance(type_, NodeType) or not type_.key:
+        return key_conflict(type_, id_, row)
+    return UniqueViolation(
+        f"@unique violation on {key_label(type_)}: value '{id_}' held by '{id_}' and '{id_}'",
+        type=type_.name,
+        row=row,
+        ids=[id_, id_],
+    )
+
+
+def key_conflict(type_: NodeType | EdgeType, id_: str, row: int | None) -> KeyConflict:
     kind = "node" if isinstance(type_, NodeType) else "edge"
     message = f"{kind} type '{type_.name}' already has this id"
     return KeyConflict(message, hint=f"id '{id_}'", type=type_.name, id=id_, row=row)
 
 
-def _unique(
+def endpoint_missing(edge: EdgeType, column: str, id_: str) -> EndpointMissing:
+    node = edge.source if column == "src" else edge.target
+    return EndpointMissing(f"{column} '{id_}' not found in {node}", type=edge.name, endpoint=column, id=id_)
+
+
+def unique_violation(
     type_: NodeType | EdgeType, columns: tuple[str, ...], rows: pa.Table, row: int, first: Any, second: Any
 ) -> UniqueViolation:
     one = rows.slice(row, 1)
@@ -246,7 +272,9 @@ def _unique(
     )
 
 
-def _card(type_: EdgeType, source: str, count: int, bound: str) -> CardinalityViolation:
+def card_violation(type_: EdgeType, source: str, count: int) -> CardinalityViolation:
+    rule = type_.cardinality
+    bound = f"min {rule.low}" if count < rule.low else f"max {rule.high}"
     return CardinalityViolation(
         f"@card violation on edge {type_.name}: source '{source}' has {count} edges ({bound})",
         type=type_.name,

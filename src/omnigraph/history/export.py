@@ -1,0 +1,231 @@
+"""One state of a graph → files: lines of the graph's dialect, or one Parquet file per type.
+
+The same state gives the same bytes: tables by key, rows by id, properties by name. A file appears under its name only
+when it is complete. `write/json_lines.py` makes the text, `storage/ordered.py` the order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import os
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from omnigraph.errors import InputError, TypeNotFound
+from omnigraph.storage.manifest import Pin
+from omnigraph.storage.ordered import rows_by_id
+from omnigraph.storage.snapshot import Snapshot
+from omnigraph.storage.store import GraphStore
+from omnigraph.write.json_lines import json_lines
+
+#: Where an export goes: a path, an open file, or nowhere (then the result holds the text).
+Target: TypeAlias = str | os.PathLike[str] | Any | None
+
+_INSTANT = pa.timestamp("ms", "UTC")
+_PACKED = ".gz"
+
+
+@dataclass(frozen=True, slots=True)
+class ExportResult:
+    """What an export wrote.
+
+    Attributes:
+        version: manifest version of the state.
+        commit_id: head commit of the state, if it is recorded.
+        nodes, edges: rows by type name.
+        files: paths of the files, if any.
+        bytes: size of what was written, before compression.
+        text: the lines, when no target was given.
+    """
+
+    branch: str
+    version: int
+    commit_id: str | None
+    nodes: dict[str, int]
+    edges: dict[str, int]
+    files: tuple[str, ...] = ()
+    bytes: int = 0
+    text: str | None = field(default=None, repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "branch": self.branch,
+            "graph_manifest_version": self.version,
+            "graph_commit_id": self.commit_id,
+            "nodes": [{"name": name, "entities": count} for name, count in sorted(self.nodes.items())],
+            "edges": [{"name": name, "entities": count} for name, count in sorted(self.edges.items())],
+            "total_entities": sum(self.nodes.values()) + sum(self.edges.values()),
+            "files": list(self.files),
+            "bytes": self.bytes,
+        }
+
+
+def export(
+    store: GraphStore, snapshot: Snapshot, target: Target, types: Sequence[str] | None, format_: str
+) -> ExportResult:
+    """Write a state of the graph, or some types of it."""
+    if isinstance(types, str):
+        types = [types]
+    pins = _selected(snapshot, types)
+    if format_ == "jsonl":
+        files, size, text = _export_lines(store, pins, target)
+    elif format_ == "parquet":
+        files, size, text = _export_parquet(store, pins, target)
+    else:
+        raise InputError(f"unknown format '{format_}'", hint="known: jsonl, parquet")
+    counts = [(*pin.table_key.partition(":")[::2], pin.row_count) for pin in pins]
+    return ExportResult(
+        branch=snapshot.branch,
+        version=snapshot.version,
+        commit_id=snapshot.head.commit_id if snapshot.head else None,
+        nodes={name: count for kind, name, count in counts if kind == "node"},
+        edges={name: count for kind, name, count in counts if kind == "edge"},
+        files=files,
+        bytes=size,
+        text=text,
+    )
+
+
+def export_lines(store: GraphStore, snapshot: Snapshot, types: Sequence[str] | None = None) -> Iterator[memoryview]:
+    """The lines of an export in pieces of some thousand rows."""
+    for pin in _selected(snapshot, types):
+        yield from _lines(store, pin)
+
+
+def _selected(snapshot: Snapshot, types: Sequence[str] | None) -> list[Pin]:
+    """The tables of the chosen types, ascending by table key; a name may mean a node type and an edge type."""
+    pins = [pin for _, pin in sorted(snapshot.pins.items())]
+    if types is None:
+        return pins
+    known = {pin.table_key.partition(":")[2] for pin in pins}
+    unknown = next((name for name in types if name not in known), None)
+    if unknown is not None:
+        raise TypeNotFound(f"unknown export type '{unknown}'", type=unknown)
+    return [pin for pin in pins if pin.table_key.partition(":")[2] in types]
+
+
+def _rows(store: GraphStore, pin: Pin) -> Iterator[pa.RecordBatch]:
+    handle = store.tables.at(pin.location, pin.branch, pin.version, pin.origin)
+    yield from rows_by_id(handle, list(handle.schema.names))
+
+
+def _lines(store: GraphStore, pin: Pin) -> Iterator[memoryview]:
+    for batch in _rows(store, pin):
+        lines = json_lines(pin.table_key, batch)
+        data = lines.buffers()[2]
+        if data is not None:
+            yield memoryview(data)
+
+
+def _export_lines(store: GraphStore, pins: list[Pin], target: Target) -> tuple[tuple[str, ...], int, str | None]:
+    if target is None:
+        held = io.BytesIO()
+        size = _pour(store, pins, held.write)
+        return (), size, held.getvalue().decode("utf-8")
+    if not isinstance(target, str | os.PathLike):
+        return (), _pour(store, pins, _writer_of(target)), None
+    path = Path(target)
+    with _complete(path) as draft, draft.open("wb") as raw:
+        if path.suffix == _PACKED:
+            with gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as packed:
+                size = _pour(store, pins, packed.write)
+        else:
+            size = _pour(store, pins, raw.write)
+    return (str(path),), size, None
+
+
+def _pour(store: GraphStore, pins: list[Pin], write: Callable[[Any], Any]) -> int:
+    size = 0
+    for pin in pins:
+        for piece in _lines(store, pin):
+            write(piece)
+            size += len(piece)
+    return size
+
+
+def _writer_of(target: Any) -> Callable[[Any], Any]:
+    """How pieces of bytes go into an open file, binary or text."""
+    if not hasattr(target, "write"):
+        raise InputError(f"cannot export into a {type(target).__name__}", hint="pass a path or an open file")
+    if isinstance(target, io.TextIOBase):
+        return lambda piece: target.write(bytes(piece).decode("utf-8"))
+    write: Callable[[Any], Any] = target.write
+    return write
+
+
+def _export_parquet(store: GraphStore, pins: list[Pin], target: Target) -> tuple[tuple[str, ...], int, str | None]:
+    if not isinstance(target, str | os.PathLike):
+        raise InputError("an export to Parquet needs a directory", hint="pass a path")
+    folder = Path(target)
+    with _write_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    names = [pin.table_key.partition(":")[2] for pin in pins]
+    files = []
+    for pin, name in zip(pins, names, strict=True):
+        path = folder / (f"{name}.parquet" if names.count(name) == 1 else f"{pin.table_key.replace(':', '-')}.parquet")
+        with _complete(path) as draft:
+            _write_parquet(store, pin, draft)
+        files.append(str(path))
+    return tuple(files), sum(os.path.getsize(file) for file in files), None
+
+
+def _write_parquet(store: GraphStore, pin: Pin, path: Path) -> None:
+    handle = store.tables.at(pin.location, pin.branch, pin.version, pin.origin)
+    fields = [_plain_field(field) for field in handle.schema]
+    with pq.ParquetWriter(path, pa.schema(fields)) as writer:
+        for batch in _rows(store, pin):
+            columns = [_plain(column, field) for column, field in zip(batch.columns, fields, strict=True)]
+            writer.write_table(pa.table(columns, schema=pa.schema(fields)))
+
+
+def _plain_field(stored: pa.Field) -> pa.Field:
+    """A column as other tools know it: instants as timestamps, blobs as bytes."""
+    type_ = stored.type
+    if isinstance(type_, pa.BaseExtensionType):
+        type_ = pa.large_binary()
+    elif pa.types.is_date64(type_):
+        type_ = _INSTANT
+    elif pa.types.is_list(type_) and pa.types.is_date64(type_.value_type):
+        type_ = pa.list_(pa.field("item", _INSTANT))
+    return pa.field(stored.name, type_, nullable=stored.nullable)
+
+
+def _plain(column: pa.Array, field: pa.Field) -> pa.Array:
+    if pa.types.is_date64(column.type):
+        return column.view(pa.int64()).view(_INSTANT)  # a cast would drop the time of day
+    if pa.types.is_list(column.type) and pa.types.is_date64(column.type.value_type):
+        items = column.values.view(pa.int64()).view(_INSTANT)
+        return pa.Array.from_buffers(
+            field.type, len(column), column.buffers()[:2], column.null_count, column.offset, [items]
+        )
+    return column.cast(field.type)
+
+
+@contextmanager
+def _complete(path: Path) -> Iterator[Path]:
+    """A file to write that takes its name when the block ends well."""
+    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    with _write_errors(path):
+        try:
+            yield draft
+            os.replace(draft, path)
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                draft.unlink()
+
+
+@contextmanager
+def _write_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}", file=str(path)) from None

@@ -1,0 +1,110 @@
+"""A load onto a branch that need not exist yet.
+
+The branch is made after every row was read and found good, and is removed again when the load is refused, so that a
+failed load leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from omnigraph import limits
+from omnigraph.errors import (
+    BranchExists,
+    ConflictError,
+    LimitError,
+    OmniGraphError,
+    OutcomeUnknown,
+    RecoveryRequired,
+    StorageError,
+)
+from omnigraph.history.branches import create_branch, delete_branch, list_branches
+from omnigraph.schema.catalog import Catalog
+from omnigraph.storage.manifest import Commit
+from omnigraph.storage.store import GraphStore
+from omnigraph.write.load.gather import LoadRequest, read
+from omnigraph.write.load.load import Loaded, commit
+from omnigraph.write.load.result import LoadResult
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where a load goes.
+
+    Attributes:
+        base: branch to fork from when ``branch`` does not exist; None to insist that it does.
+    """
+
+    branch: str
+    base: str | None
+    actor: str | None
+
+
+def load(store: GraphStore, catalog: Catalog, request: LoadRequest, destination: Destination) -> LoadResult:
+    """Read everything, make the branch if it is missing and may be made, write one commit."""
+    if destination.base is None:
+        store.branch_ref(destination.branch)
+    else:
+        store.branch_ref(destination.base)
+    gathered = read(catalog, request)
+    created = _made(store, destination)
+    began = time.perf_counter()
+    try:
+        loaded = commit(store, catalog, request, gathered, destination.branch, destination.actor)
+    except (OutcomeUnknown, RecoveryRequired):
+        raise
+    except OmniGraphError:
+        if created:
+            with contextlib.suppress(OmniGraphError):
+                delete_branch(store, destination.branch)
+        raise
+    timings = {"read": gathered.seconds, "commit": time.perf_counter() - began}
+    return _result(loaded, request, destination, created, timings)
+
+
+def with_indexes(result: LoadResult, ensure: Callable[[str], Commit | None]) -> LoadResult:
+    """Bring the indexes of a branch up to date after a load that put many rows into a table.
+
+    The load stands, whatever comes of it: an index that is missing changes no answer.
+    """
+    if result.commit is None or max([*result.nodes.values(), *result.edges.values()]) <= limits.LOAD_INDEX_ROWS:
+        return result
+    began = time.perf_counter()
+    indexed = None
+    with contextlib.suppress(ConflictError, LimitError, StorageError):
+        indexed = ensure(result.branch)
+    timings = {**result.timings, "index": time.perf_counter() - began}
+    return replace(result, index_commit=indexed, timings=timings)
+
+
+def _made(store: GraphStore, destination: Destination) -> bool:
+    if destination.base is None or destination.branch in {branch.name for branch in list_branches(store)}:
+        return False
+    try:
+        create_branch(store, destination.branch, destination.base, None)
+    except BranchExists:
+        if destination.branch not in {branch.name for branch in list_branches(store)}:
+            raise
+        return False  # somebody else was faster
+    return True
+
+
+def _result(
+    loaded: Loaded, request: LoadRequest, destination: Destination, created: bool, timings: dict[str, float]
+) -> LoadResult:
+    counts = [(*key.partition(":")[::2], count) for key, count in sorted(loaded.counts.items())]
+    return LoadResult(
+        commit=loaded.result.commit,
+        branch=destination.branch,
+        base_branch=destination.base,
+        branch_created=created,
+        mode=str(request.mode),
+        nodes={name: count for kind, name, count in counts if kind == "node"},
+        edges={name: count for kind, name, count in counts if kind == "edge"},
+        rejects=loaded.rejects,
+        actor=destination.actor,
+        timings=timings,
+    )

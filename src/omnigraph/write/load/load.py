@@ -1,0 +1,134 @@
+"""Gathered rows → one commit, or nothing. `gather.py` comes before, and between the two nothing was written.
+
+Rows of a load that is to reject are settled against the state they will be committed on, and again if that moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph import limits
+from omnigraph.errors import ConflictError, InputError, InvalidRowSet, OmniGraphError
+from omnigraph.schema.catalog import Catalog
+from omnigraph.storage.commit.protocol import Workspace
+from omnigraph.storage.commit.sidecar import WriterKind
+from omnigraph.storage.store import GraphStore
+from omnigraph.write.change import Change, Mode, type_of
+from omnigraph.write.commit import WriteRequest, WriteResult, write
+from omnigraph.write.json_lines import json_lines
+from omnigraph.write.load.gather import FILE, Gathered, LoadRequest, OnError, give_up
+from omnigraph.write.load.rules import LINE
+from omnigraph.write.load.settle import POSITION, Candidate, Settling
+from omnigraph.write.load.violations import Violation, placed, rejects_table
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What a load wrote.
+
+    Attributes:
+        counts: input records by table key, before repeated ids are collapsed.
+    """
+
+    result: WriteResult
+    counts: Mapping[str, int]
+    rejects: pa.Table
+
+
+def commit(
+    store: GraphStore, catalog: Catalog, request: LoadRequest, gathered: Gathered, branch: str, actor: str | None
+) -> Loaded:
+    """Write gathered rows as one commit, or raise and write nothing."""
+    candidates = {
+        key: Candidate(
+            type_of(catalog, key),
+            request.mode,
+            rows.drop_columns([LINE, FILE]).append_column(POSITION, pa.array(np.arange(rows.num_rows))),
+            key in gathered.fresh,
+        )
+        for key, rows in gathered.rows.items()
+    }
+    rejected: list[Violation] = []
+    counts: dict[str, int] = {}
+
+    def settled(workspace: Workspace) -> list[Change]:
+        settling = Settling(workspace, candidates, request.tolerated - len(gathered.found))
+        settling.run()
+        rejected[:] = _in_input_order([*gathered.found, *_violations(gathered, settling)], gathered)
+        if len(rejected) > request.tolerated:
+            raise give_up(request, rejected)
+        _refuse_emptying(request, gathered, settling)
+        counts.update({key: each.rows.num_rows for key, each in settling.candidates.items()})
+        return settling.changes()
+
+    if request.on_error is OnError.REJECT:
+        asked = WriteRequest(branch, [], actor, WriterKind.LOAD, compute=settled)
+    else:
+        changes = [candidate.change for candidate in candidates.values()]
+        counts.update({key: each.rows.num_rows for key, each in candidates.items()})
+        asked = WriteRequest(branch, changes, actor, WriterKind.LOAD)
+    try:
+        result = write(store, catalog, asked)
+    except (InvalidRowSet, ConflictError) as error:
+        raise _placed(store, branch, candidates, gathered, error) from None
+    return Loaded(result, counts, rejects_table(rejected))
+
+
+def _refuse_emptying(request: LoadRequest, gathered: Gathered, settling: Settling) -> None:
+    """An overwrite with nothing but rejected rows would only delete."""
+    if request.mode is not Mode.OVERWRITE:
+        return
+    rejected = {each.table_key for each in gathered.found}
+    for key, candidate in settling.candidates.items():
+        if candidate.rows.num_rows or not (gathered.rows[key].num_rows or key in rejected):
+            continue
+        raise InputError(
+            f"every row of '{key}' was rejected, so overwriting it would leave it empty",
+            hint="correct the rows, or leave the type out",
+        )
+
+
+def _violations(gathered: Gathered, settling: Settling) -> list[Violation]:
+    return [_violation(gathered, each.table_key, each.position, each.error) for each in settling.refused]
+
+
+def _violation(gathered: Gathered, key: str, position: int, error: OmniGraphError) -> Violation:
+    row = gathered.rows[key].slice(position, 1)
+    line, file = row.column(LINE)[0].as_py(), gathered.files[row.column(FILE)[0].as_py()]
+    made_up = [LINE, FILE, *(["id"] if key in gathered.fresh else [])]
+    return Violation(file, line, key, error, _record_text(key, row.drop_columns(made_up)))
+
+
+def _in_input_order(found: list[Violation], gathered: Gathered) -> list[Violation]:
+    order = {name: number for number, name in enumerate(gathered.files)}
+    return sorted(found, key=lambda each: (order.get(each.file, 0), each.line))
+
+
+def _placed(
+    store: GraphStore, branch: str, candidates: Mapping[str, Candidate], gathered: Gathered, error: OmniGraphError
+) -> OmniGraphError:
+    """The error of a set rule with the line of the row it blames, if it blames one, and the first of each kind."""
+    settling = Settling(Workspace(store, store.snapshot(branch), None), candidates, limits.LOAD_COUNTED_VIOLATIONS)
+    try:
+        settling.run()
+        found = _in_input_order(_violations(gathered, settling), gathered)
+    except OmniGraphError:
+        return error
+    blamed = next((each for each in found if each.error.message == error.message), None)
+    if blamed is None:
+        return error
+    kinds = {each.kind: each for each in reversed(found)}
+    shown = [each.to_dict() for each in _in_input_order(list(kinds.values()), gathered)]
+    return placed(
+        Violation(blamed.file, blamed.line, blamed.table_key, error, ""), shown[: limits.LOAD_SHOWN_VIOLATIONS]
+    )
+
+
+def _record_text(key: str, row: pa.Table) -> str:
+    """A row that has no line of its own any more, as a line of the graph's dialect."""
+    text: str = json_lines(key, row.to_batches()[0])[0].as_py()
+    return text.rstrip("\n")

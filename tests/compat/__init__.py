@@ -1,0 +1,1 @@
+"""Tests of graphs written by other software and older layouts."""

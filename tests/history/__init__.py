@@ -1,0 +1,1 @@
+"""Tests of commits, branches and time travel."""

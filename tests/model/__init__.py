@@ -1,0 +1,1 @@
+"""Random sequences of operations, held against a small model in memory."""

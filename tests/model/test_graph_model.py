@@ -1,0 +1,47 @@
+"""Random operations on a real graph against the model in memory, see `machine.py`."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.model.machine import GraphMachine
+
+
+def play(root: str, *, examples: int, steps: int, crashes: int) -> int:
+    """Run the machine on a new graph per example; returns how many graphs it made."""
+    numbers = itertools.count()
+    made: list[str] = []
+
+    def make_root() -> str:
+        made.append(f"{root}/graph-{next(numbers)}")
+        return made[-1]
+
+    run_state_machine_as_test(
+        lambda: GraphMachine(make_root, crashes), settings=settings(max_examples=examples, stateful_step_count=steps)
+    )
+    return len(made)
+
+
+def test_a_graph_behaves_like_the_model(tmp_path: Path) -> None:
+    assert play(str(tmp_path), examples=12, steps=15, crashes=1) >= 12
+
+
+@pytest.mark.s3
+def test_a_graph_on_an_object_store_behaves_like_the_model(s3_root: str) -> None:
+    assert play(s3_root, examples=1, steps=10, crashes=1) >= 1
+
+
+@pytest.mark.torture
+def test_a_graph_behaves_like_the_model_for_long(tmp_path: Path) -> None:
+    assert play(str(tmp_path), examples=1000, steps=50, crashes=4) >= 1000
+
+
+@pytest.mark.torture
+@pytest.mark.s3
+def test_a_graph_on_an_object_store_behaves_like_the_model_for_long(s3_root: str) -> None:
+    assert play(s3_root, examples=50, steps=30, crashes=2) >= 50

@@ -1,0 +1,1 @@
+"""Several processes or threads on one graph at once."""

@@ -1,0 +1,245 @@
+"""Leases on an object store: one owner, watched expiry, an epoch that only grows."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import Any
+
+import pytest
+
+import omnigraph as og
+from omnigraph import failpoints, ids
+from omnigraph.errors import CorruptGraph, LockTimeout
+from omnigraph.storage import lease as leases
+from omnigraph.storage.commit import sidecar
+from omnigraph.storage.lease import Lease
+from omnigraph.storage.location import parse_location
+from omnigraph.storage.objects import Objects
+from omnigraph.storage.store import GraphStore
+from tests.support.moto_server import MotoServer
+from tests.support.small_graphs import ids_of, people, persons, run_child, start_child
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.s3
+
+PATH = "__recovery/branch.main.lease"
+
+
+@pytest.fixture
+def objects(s3_root: str) -> Objects:
+    return Objects(parse_location(s3_root))
+
+
+def _soon() -> float:
+    return time.monotonic() + 0.05
+
+
+def _later() -> float:
+    return time.monotonic() + 20
+
+
+def _stored(objects: Objects) -> dict[str, Any]:
+    content = objects.read(PATH)
+    assert content is not None
+    return json.loads(content)
+
+
+def _foreign(objects: Objects, **fields: Any) -> None:
+    """A lease object as another machine left it."""
+    record = {"owner": "x", "epoch": 7, "seconds": 30, "pid": 1, "host": "elsewhere", "started": "1"}
+    objects.write(PATH, json.dumps(record | fields).encode())
+
+
+def test_a_lease_has_one_owner_and_can_be_given_back(objects: Objects) -> None:
+    one, other = Lease(objects, PATH), Lease(objects, PATH)
+    one.acquire(_soon())
+    with pytest.raises(LockTimeout, match="OMNIGRAPH_LOCK_TIMEOUT"):
+        other.acquire(_soon())
+    one.release()
+    assert _stored(objects)["owner"] is None
+    other.acquire(_soon())
+    assert other.epoch > one.epoch
+
+
+def test_the_epoch_grows_with_every_taking(objects: Objects) -> None:
+    lease, seen = Lease(objects, PATH), []
+    for _ in range(3):
+        lease.acquire(_soon())
+        seen.append(lease.epoch)
+        lease.release()
+    assert seen == sorted(set(seen))
+    assert _stored(objects)["epoch"] == seen[-1]
+
+
+def test_a_dead_owner_on_this_machine_is_recognised_at_once(s3: MotoServer, s3_root: str, objects: Objects) -> None:
+    code = (
+        "import sys, time, os, signal\n"
+        "from omnigraph.storage.lease import Lease\n"
+        "from omnigraph.storage.location import parse_location\n"
+        "from omnigraph.storage.objects import Objects\n"
+        f"Lease(Objects(parse_location(sys.argv[1])), '{PATH}').acquire(time.monotonic() + 10)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    assert run_child(code, s3_root, env=s3.env()).returncode == -9
+    assert _stored(objects)["owner"] is not None
+    started = time.monotonic()
+    lease = Lease(objects, PATH)
+    lease.acquire(_later())
+    assert lease.epoch == 2
+    assert time.monotonic() - started < _stored(objects)["seconds"] / 2
+
+
+def test_a_reused_pid_is_another_process(objects: Objects) -> None:
+    _foreign(objects, host=leases._machine(), pid=os.getpid(), started="1")
+    Lease(objects, PATH).acquire(_soon())
+    _foreign(objects, host=leases._machine(), pid=os.getpid(), started=leases._started(os.getpid()))
+    with pytest.raises(LockTimeout):
+        Lease(objects, PATH).acquire(_soon())
+
+
+def test_an_owner_elsewhere_is_waited_for_until_its_record_stood_still_for_its_life(objects: Objects) -> None:
+    _foreign(objects, seconds=0.4)
+    started = time.monotonic()
+    lease = Lease(objects, PATH)
+    lease.acquire(_later())
+    assert time.monotonic() - started >= 0.4
+    assert lease.epoch == 8
+
+
+def test_a_renewed_record_starts_the_watch_again(objects: Objects) -> None:
+    _foreign(objects, seconds=30)
+    lease = Lease(objects, PATH)
+    first = lease._try(None)
+    assert first is not None
+    assert lease._try(first) == first
+    _foreign(objects, seconds=30, renewed=True)
+    second = lease._try(first)
+    assert second is not None
+    assert second.tag != first.tag
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b'{"epoch": "many"}'])
+def test_an_unreadable_lease_is_a_typed_error(objects: Objects, content: bytes) -> None:
+    objects.write(PATH, content)
+    with pytest.raises(CorruptGraph, match="unreadable"):
+        Lease(objects, PATH).acquire(_soon())
+
+
+def test_a_lease_is_renewed_when_half_of_its_life_is_over(objects: Objects, monkeypatch: pytest.MonkeyPatch) -> None:
+    lease = Lease(objects, PATH)
+    lease.acquire(_soon())
+    before = objects.read_versioned(PATH)
+    lease.check()
+    assert objects.read_versioned(PATH) == before, "a young lease costs nothing"
+    lease._expires = time.monotonic() + 1
+    lease.check()
+    assert lease._expires > time.monotonic() + 5
+
+
+def test_a_paused_owner_loses_and_is_told_so(objects: Objects) -> None:
+    owner = Lease(objects, PATH)
+    owner.acquire(_soon())
+    _foreign(objects, epoch=owner.epoch + 1)
+    owner._expires = time.monotonic() + 1
+    with pytest.raises(LockTimeout, match="paused"):
+        owner.check()
+    owner.release()
+    assert _stored(objects)["owner"] == "x", "a release must not take it from its new owner"
+
+
+def test_an_expired_lease_is_lost_even_if_nobody_took_it(objects: Objects) -> None:
+    owner = Lease(objects, PATH)
+    owner.acquire(_soon())
+    owner._expires = time.monotonic() - 1
+    with pytest.raises(LockTimeout, match="paused"):
+        owner.check()
+
+
+def test_a_head_with_a_higher_epoch_stops_a_former_owner_but_not_the_owner_of_a_copied_graph(objects: Objects) -> None:
+    copied = Lease(objects, PATH)
+    copied.acquire(_soon())
+    copied.check(seen=41)
+    assert copied.epoch == 42
+    former = Lease(objects, "__recovery/branch.b.lease")
+    former.acquire(_soon())
+    objects.write("__recovery/branch.b.lease", leases._record("other", 9))
+    with pytest.raises(LockTimeout, match="paused"):
+        former.check(seen=9)
+
+
+def test_a_writer_that_was_paused_too_long_cannot_publish(
+    s3: MotoServer, s3_root: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It holds staged tables and stands before the publish; meanwhile another process takes over and finishes it."""
+    monkeypatch.setenv("OMNIGRAPH_LEASE_SECONDS", "0.5")
+    people(s3_root, "a").close()
+    meeting = tmp_path / "meeting"
+    code = (
+        "import sys\n"
+        "import omnigraph as og\n"
+        "from tests.support.small_graphs import persons\n"
+        "graph = og.open(sys.argv[1], actor='act-slow')\n"
+        "try:\n"
+        "    print(graph.write([persons('slow')]).commit.id)\n"
+        "except og.OmniGraphError as error:\n"
+        "    print(error.code)\n"
+    )
+    slow = start_child(
+        code,
+        s3_root,
+        env={**s3.env(), "OMNIGRAPH_FAILPOINTS": f"write.after_all_table_commits=pause:{meeting}"},
+    )
+    wait_until(meeting.with_name("meeting.reached").exists, timeout=60, what="the slow writer to stand before publish")
+    with og.open(s3_root, actor="act-fast") as graph:
+        fast = graph.write([persons("fast")]).commit
+        assert fast is not None
+        meeting.with_name("meeting.release").touch()
+        out, errors = slow.communicate(timeout=60)
+        assert slow.returncode == 0, errors
+        assert ids_of(graph, "Person") == {"a", "slow", "fast"}, "the takeover finished the paused write"
+        chain = graph.commits.list()
+        assert [commit.actor for commit in chain] == ["act-fast", "act-slow", None, None]
+        # The paused writer either finds its own commit or is told that it does not know; it never adds a second one.
+        assert out.strip() in {chain[1].id, "recovery_required", "limit.lock_timeout", "outcome_unknown"}
+        assert graph.commits.head() == fast
+
+
+def test_the_epoch_is_in_the_head_and_grows(s3_root: str) -> None:
+    with people(s3_root, "a") as graph:
+        first = graph._store.snapshot("main").epoch
+        graph.write([persons("b")])
+        assert graph._store.snapshot("main").epoch > first > 0
+
+
+def test_a_copied_graph_with_a_fresh_lease_can_be_written(s3: MotoServer, s3_root: str) -> None:
+    with people(s3_root, "a") as graph:
+        graph.write([persons("b")])
+        epoch = graph._store.snapshot("main").epoch
+    copy = f"{s3.url}/{ids.new_ulid()}"
+    source, target = s3_root.removeprefix(f"{s3.url}/"), copy.removeprefix(f"{s3.url}/")
+    client = s3.client()
+    pages = client.get_paginator("list_objects_v2").paginate(Bucket=s3.bucket, Prefix=f"{source}/")
+    for key in [entry["Key"] for page in pages for entry in page["Contents"]]:
+        if not key.endswith(".lease"):
+            client.copy_object(
+                Bucket=s3.bucket, CopySource={"Bucket": s3.bucket, "Key": key}, Key=target + key.removeprefix(source)
+            )
+    with og.open(copy) as moved:
+        moved.write([persons("z")])
+        assert moved._store.snapshot("main").epoch > epoch
+        assert moved.snapshot().count("Person") == 3
+    with og.open(s3_root) as graph:
+        assert graph.snapshot().count("Person") == 2
+
+
+def test_a_lost_acknowledgement_of_the_publish_is_found_on_s3(s3_root: str) -> None:
+    with people(s3_root, "a") as graph:
+        failpoints.arm("publish.lost_ack=lose")
+        try:
+            done = graph.write([persons("b")]).commit
+        finally:
+            failpoints.arm("")
+        assert done == graph.commits.head()
+        assert sidecar.pending(GraphStore(parse_location(s3_root)).objects) == []
