@@ -261,8 +261,9 @@ class Graph:
         request = request_of(source, mode, on_error, max_rejects, format=format, type=type)
         base = known_branch(from_) if from_ is not None else None
         destination = Destination(known_branch(branch), base, self._actor)
-        result = load(self._writer(), self.catalog, request, destination)
-        return with_indexes(result, lambda name: self.ensure_indices(name).commit)
+        store = self._writer()
+        result = load(store, self.catalog, request, destination)
+        return with_indexes(result, lambda name: ensure_indices(store, self.catalog, name).commit)
 
     def export(
         self,

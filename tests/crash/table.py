@@ -33,7 +33,7 @@ class Point:
         kinds: operations that come by.
         lineages: where it can be reached.
         decisive: what lies on the disk differs from operation to operation here, so the quick choice takes them all.
-        early: nothing durable is there yet, so one kill says as much as many.
+        plain: nothing durable is there yet, or everything is, so one kill says as much as many.
     """
 
     name: str
@@ -42,16 +42,16 @@ class Point:
     kinds: tuple[str, ...] = KINDS
     lineages: tuple[str, ...] = LINEAGES
     decisive: bool = False
-    early: bool = False
+    plain: bool = False
 
 
 _WRITES = tuple(kind for kind in KINDS if kind != "index")
 
 POINTS = (
-    Point("write.after_stage", "old", StoreUnavailable, early=True),
-    Point("write.after_gate_checks", "old", StoreUnavailable, early=True),
-    Point("recovery.sidecar_list", "old", StoreUnavailable, early=True),
-    Point("recovery.sidecar_write", "old", StoreUnavailable, early=True),
+    Point("write.after_stage", "old", StoreUnavailable, plain=True),
+    Point("write.after_gate_checks", "old", StoreUnavailable, plain=True),
+    Point("recovery.sidecar_list", "old", StoreUnavailable, plain=True),
+    Point("recovery.sidecar_write", "old", StoreUnavailable, plain=True),
     Point("write.after_sidecar", "old", StoreUnavailable),
     Point("mutation.post_sidecar_pre_fork", "old", StoreUnavailable, _WRITES, ("fork",)),
     Point("fork.post_create_pre_open", "old", StoreUnavailable, _WRITES, ("fork",)),
@@ -64,10 +64,10 @@ POINTS = (
     Point("publish.before_commit", "new", RecoveryRequired),
     Point("publish.lost_ack", "new", RecoveryRequired, decisive=True),
     Point("recovery.sidecar_delete", "old", None, _WRITES, ("fork",)),  # the record of the fork, before the write's own
-    Point("recovery.sidecar_delete", "new", None, KINDS, ("main", "later")),
-    Point("write.after_publish_before_delete", "new", None),
-    Point("graph_publish.before_commit_append", "new", None),
-    Point("graph_publish.between_commit_and_actor", "new", None),
+    Point("recovery.sidecar_delete", "new", None, KINDS, ("main", "later"), plain=True),
+    Point("write.after_publish_before_delete", "new", None, plain=True),
+    Point("graph_publish.before_commit_append", "new", None, plain=True),
+    Point("graph_publish.between_commit_and_actor", "new", None, plain=True),
 )
 
 
@@ -97,9 +97,9 @@ def quick_cases() -> list[Case]:
 
 
 def quick_kills() -> list[Case]:
-    """The same with one case for each early failpoint; a kill costs a process."""
+    """The same with one case for each plain failpoint; a kill costs a process."""
     cases = [_in_turn(number, point) for number, point in enumerate(POINTS)]
-    return [case for some in cases for case in (some[:1] if some[0].point.early else some)]
+    return [case for some in cases for case in (some[:1] if some[0].point.plain else some)]
 
 
 def one_case_each() -> list[Case]:
@@ -138,17 +138,23 @@ class Arranged:
 def arrange(uri: str, folder: Path, case: Case) -> Arranged:
     """A graph with some rows, on the lineage that the case wants."""
     ledger = folder / "ledger.jsonl"
-    branch = MAIN if case.lineage == "main" else BRANCH
     with og.init(uri, SCHEMA, actor=ACTOR) as graph:
         perform(graph, "seed", MAIN, Ledger(ledger), "seed")
-        if branch != MAIN:
-            graph.branches.create(branch)
-        if case.lineage == "later":
-            # One table is enough for an operation on one; an index build on several would leave it to the threads
-            # which of them comes first.
-            earlier = "insert_one" if case.kind in ("insert_one", "index") else "insert_many"
-            perform(graph, earlier, branch, Ledger(ledger), "earlier")
-        return Arranged(Target(uri, branch, ledger), {name: graph.commits.head(name).id for name in {branch, MAIN}})
+        return arrange_in(graph, ledger, case)
+
+
+def arrange_in(graph: og.Graph, ledger: Path, case: Case, branch: str = BRANCH) -> Arranged:
+    """The lineage that the case wants in a graph that has its rows; ``branch`` is free."""
+    if case.lineage == "main":
+        return Arranged(Target(graph.uri, MAIN, ledger), {MAIN: graph.commits.head(MAIN).id})
+    graph.branches.create(branch)
+    if case.lineage == "later":
+        # One table is enough for an operation on one; an index build on several would leave it to the threads which
+        # of them comes first.
+        earlier = "insert_one" if case.kind in ("insert_one", "index") else "insert_many"
+        perform(graph, earlier, branch, Ledger(ledger), "earlier")
+    heads = {name: graph.commits.head(name).id for name in (branch, MAIN)}
+    return Arranged(Target(graph.uri, branch, ledger), heads)
 
 
 def assert_ended(graph: og.Graph, arranged: Arranged, case: Case, end: End, commit: str | None) -> None:

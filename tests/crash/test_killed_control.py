@@ -47,8 +47,9 @@ def test_an_init_killed_before_its_manifest_leaves_no_graph_and_can_be_repeated(
     _kill_init(str(tmp_path / "g"), tmp_path, point)
 
 
+@pytest.mark.torture
 @pytest.mark.s3
-@pytest.mark.parametrize("point", _BEFORE_MANIFEST[-1:])
+@pytest.mark.parametrize("point", _BEFORE_MANIFEST)
 def test_an_init_killed_on_s3_leaves_no_graph_and_can_be_repeated(s3_root: str, tmp_path: Path, point: str) -> None:
     _kill_init(s3_root, tmp_path, point)
 
@@ -121,6 +122,7 @@ def test_a_branch_whose_creation_was_killed_is_complete_or_absent(tmp_path: Path
     _kill_create(str(tmp_path / "g"), tmp_path, point)
 
 
+@pytest.mark.torture
 @pytest.mark.s3
 def test_a_branch_whose_creation_was_killed_on_s3_is_complete(s3_root: str, tmp_path: Path) -> None:
     _kill_create(s3_root, tmp_path, "branch_create.after_ref")

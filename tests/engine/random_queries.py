@@ -92,7 +92,7 @@ def shrunk(
     fails: Callable[[GeneratedQuery], bool],
     *,
     with_text: bool = True,
-    attempts: int = 2_000,
+    attempts: int = 800,
 ) -> GeneratedQuery:
     """A smaller query that fails too."""
     best = query

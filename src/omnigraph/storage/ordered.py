@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from omnigraph import limits
 from omnigraph.storage.blobs import AS_BYTES, has_blobs
 from omnigraph.storage.faults import store_errors
-from omnigraph.storage.filters import Filter, one_of
+from omnigraph.storage.filters import one_of
 from omnigraph.storage.select import select_rows
 from omnigraph.storage.tables import Handle
 
@@ -67,7 +67,7 @@ def _fetched(handle: Handle, columns: Sequence[str], ids: pa.Table, blobs: bool)
         part = ids.slice(start, step)
         if blobs:
             wanted = part.column(ID).combine_chunks()
-            found = select_rows(handle, list(columns), Filter(ID, one_of(ID, wanted))).select(list(columns))
+            found = select_rows(handle, list(columns), one_of(ID, wanted)).select(list(columns))
             found = found.take(pc.sort_indices(found.column(ID)))
         else:
             row_ids = np.asarray(part.column("_rowid").to_numpy(), np.uint64)

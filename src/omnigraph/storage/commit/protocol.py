@@ -8,8 +8,9 @@ or drops the write, see `recovery/sweep.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from functools import cache
 
 from omnigraph import failpoints, ids, limits
 from omnigraph.errors import (
@@ -182,10 +183,12 @@ def _commit(
     failpoints.reach("write.after_sidecar")
     change = _change(store, record, prepared)
     try:
-        with ThreadPoolExecutor(1) as aside:  # the rows of the publish are written while the tables commit
-            staging = aside.submit(stage_publish, store, base, change, fence)
+        staging = _threads().submit(stage_publish, store, base, change, fence)  # written while the tables commit
+        try:
             handles = _commit_tables(store, record, prepared, fence)
-            staged = staging.result()
+        finally:
+            wait([staging])
+        staged = staging.result()
         failpoints.reach("write.after_all_table_commits")
         if writer.kind is WriterKind.ENSURE_INDICES:
             failpoints.reach("ensure_indices.post_phase_b_pre_manifest_commit")
@@ -255,8 +258,15 @@ def _commit_tables(
 
     if len(record.tables) == 1:
         return [commit_one(record.tables[0])]
-    with ThreadPoolExecutor(min(limits.TABLE_THREADS, len(record.tables))) as threads:
-        return list(threads.map(commit_one, record.tables))
+    commits = [_threads().submit(commit_one, table) for table in record.tables]
+    wait(commits)  # all of them, also when one fails: none may land later
+    return [commit.result() for commit in commits]
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    """Threads for the commits of this process. What runs on them waits for the store only, never for a section."""
+    return ThreadPoolExecutor(limits.TABLE_THREADS, thread_name_prefix="omnigraph-commit")
 
 
 def _change(store: GraphStore, record: Sidecar, prepared: Mapping[str, PreparedTable]) -> GraphChange:

@@ -6,6 +6,7 @@ bounded structure. This is the slow and exact reader; lines that Arrow's reader 
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from typing import Any, NoReturn
@@ -13,7 +14,7 @@ from typing import Any, NoReturn
 from omnigraph import limits
 from omnigraph.errors import InvalidRecord, OmniGraphError, ResourceLimitExceeded
 
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 _DELIMITERS = b"{}[],:"
 _LONGEST_INTEGER = 64
 _LONGEST_SHOWN = 100
@@ -31,6 +32,8 @@ def parse_line(line: bytes, number: int) -> Any:
         ResourceLimitExceeded: it holds too many delimiters.
     """
     check_structure(line)
+    if line.startswith(codecs.BOM_UTF8):
+        raise _invalid(number, "a byte order mark is not allowed")
     try:
         value = _DECODER.decode(line.decode("utf-8"))
         if b"\\u" in line:

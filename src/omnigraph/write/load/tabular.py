@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pcsv
@@ -49,7 +50,7 @@ def parse_part(part: Part, most_violations: int) -> Iterator[Parsed]:
     number = 1
     for batch in batches:
         rows = _named_columns(type_, batch, part.name)
-        lines = pa.array(range(number, number + rows.num_rows), pa.int64())
+        lines = pa.array(np.arange(number, number + rows.num_rows))
         number += rows.num_rows
         yield _parsed(part, type_, rows.append_column(LINE, lines), convert, most_violations, skipped)
         skipped.clear()
