@@ -42,13 +42,12 @@ def expression(at: Cursor) -> Expr:
     """Any expression."""
     if at.kind == VARIABLE:
         return _variable_or_property(at)
-    if at.kind == WORD:
+    if at.kind == WORD and at.text not in _CONSTANTS:
         if at.kind_ahead() == "(":
             return _call(at)
-        if at.text not in _CONSTANTS:
-            name = NameRef(at.text, offset=at.offset)
-            at.advance()
-            return name
+        name = NameRef(at.text, offset=at.offset)
+        at.advance()
+        return name
     return literal(at, _ANY_EXPRESSION)
 
 
