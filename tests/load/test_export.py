@@ -25,7 +25,7 @@ SAME_NAME = "node Link { k: String @key } edge Link: Link -> Link"
 def lines(text: str | None) -> list[dict[str, Any]]:
     assert text is not None
     assert text == "" or text.endswith("\n")
-    return [json.loads(line) for line in text.splitlines()]
+    return [json.loads(line) for line in text.split("\n")[:-1]]
 
 
 def heads(text: str | None) -> list[tuple[str, str]]:

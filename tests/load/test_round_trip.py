@@ -108,7 +108,7 @@ def _rows(graph: og.Graph, name: str) -> list[Any]:
 def _meaning(graph: og.Graph) -> dict[Any, Any]:
     """What the export says, as values, without what was derived."""
     found = {}
-    for line in (graph.export().text or "").splitlines():
+    for line in (graph.export().text or "").split("\n")[:-1]:
         record = json.loads(line)
         if "type" in record:
             assert record["data"].pop("id") == record["data"]["k"]

@@ -155,6 +155,14 @@ def test_a_table_may_hold_dates_as_text_numbers_or_dates(tmp_path: Path) -> None
     assert '"at":1748764800000' in texts.pop()
 
 
+def test_a_list_of_a_table_holds_no_null_just_as_one_of_a_line(tmp_path: Path) -> None:
+    for items in (pa.array([["a"], ["b", None]]), pa.array([["a"], ["b", None]], pa.large_list(pa.string()))):
+        with og.init(tmp_path / str(items.type), WIDE) as graph:
+            with pytest.raises(InvalidRow, match="strict list property 'ts' contains a null") as caught:
+                graph.load({"Thing": pa.table({"k": ["x", "y"], "ts": items})}, "append")
+            assert caught.value.details["line"] == 2
+
+
 def test_an_empty_table_of_an_overwrite_empties_its_type(tmp_path: Path) -> None:
     with people(tmp_path / "g", "ann") as graph:
         result = graph.load({"Person": pa.table({"handle": pa.array([], pa.string())})}, "overwrite")

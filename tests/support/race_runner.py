@@ -152,8 +152,14 @@ def write_once_more(race: Race) -> None:
 def assert_mirrors_are_complete(race: Race) -> None:
     """Right after the last writer closed: nobody else has opened the graph for writing since."""
     with og.open(race.uri, mode="ro") as reader:
-        assert_mirrored(reader, race.branch)
-        assert_mirrored(reader, "main")
+        for branch in {race.branch, "main"}:
+            store = reader._store
+            known = lineage.commits_of(store.tables, store.snapshot(branch))
+            copied = Counter(commit.id for commit in lineage.mirrored_commits(store.tables, branch))
+            missing = sorted(commit.version for commit in known.values() if commit.id not in copied)
+            twice = [commit for commit, count in copied.items() if count > 1]
+            assert not missing and not twice, f"{race}: versions {missing} not copied, {twice} copied twice"
+            assert_mirrored(reader, branch)
 
 
 def assert_readers_saw_whole_commits(race: Race) -> None:

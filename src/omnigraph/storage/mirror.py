@@ -163,16 +163,18 @@ def catch_up(tables: Tables, snapshot: Snapshot, sections: Sections) -> tuple[in
     """Copy what the mirrors lack of one branch.
 
     Returns:
-        The versions of the two mirrors that hold it all, or None when the store did not let us: the next commit tries
-        again. A newer version may hold more, of which the caller knows nothing.
+        The versions of the two mirrors that hold exactly this, or None: the store did not let us, and the next commit
+        tries again, or another process was here with newer commits. Its copy of a commit is in the first mirror before
+        it is in the second, so knowing the first exactly is enough.
     """
     try:
         wanted = list(lineage.commits_of(tables, snapshot).values())
         failpoints.reach("graph_publish.before_commit_append")
         branch = _mirror_branch(tables, snapshot.branch, sections)
-        version = _append_missing(tables, COMMITS_PATH, branch, commit_rows(wanted))
+        version, exactly = _append_missing(tables, COMMITS_PATH, branch, commit_rows(wanted))
         failpoints.reach("graph_publish.between_commit_and_actor")
-        return version, _append_missing(tables, ACTORS_PATH, None, actor_rows(wanted))
+        actors_version, _ = _append_missing(tables, ACTORS_PATH, None, actor_rows(wanted))
+        return (version, actors_version) if exactly else None
     except _COPY_FAILURES:
         return None
 
@@ -237,21 +239,22 @@ def _mirror_branch(tables: Tables, branch: str, sections: Sections) -> str | Non
     return branch
 
 
-def _append_missing(tables: Tables, path: str, branch: str | None, rows: pa.Table) -> int:
-    """Append the rows whose commit the mirror lacks; returns the version that holds them all.
+def _append_missing(tables: Tables, path: str, branch: str | None, rows: pa.Table) -> tuple[int, bool]:
+    """Append the rows whose commit the mirror lacks; returns the version that holds them all, and if it holds no other.
 
     Two processes may try at once: one append wins, the other looks again, so no commit is copied twice.
     """
     for _ in range(_RACES):
         handle = tables.newest_or_none(path, branch)
         if handle is None:
-            return int(tables.write_new(path, rows).version)
+            return int(tables.write_new(path, rows).version), True
         known = pa.array(handle.to_table(columns=["graph_commit_id"]).column(0).combine_chunks())
         missing = rows.filter(pc.invert(pc.is_in(rows.column("graph_commit_id"), value_set=known)))
+        exactly = len(known) + missing.num_rows == rows.num_rows
         if missing.num_rows == 0:
-            return int(handle.version)
+            return int(handle.version), exactly
         try:
-            return _append(handle, missing)
+            return _append(handle, missing), exactly
         except CommitConflictError:
             time.sleep(random.uniform(*limits.PUBLISH_BACKOFF_SECONDS))
     raise RowLevelCasContention(f"the copy of commits to {path} lost its race {_RACES} times")

@@ -99,7 +99,8 @@ def _typed(catalog: Catalog, change: Change) -> _Typed:
         put = Conformed(change.put, change.fresh_ids)
     else:
         put = conform(type_, change.put if change.put is not None else _no_rows(type_))
-    return _Typed(type_, change, sets.single_rows(type_, change, put.rows), put.fresh_ids)
+    rows = put.rows if put.fresh_ids else sets.single_rows(type_, change, put.rows)
+    return _Typed(type_, change, rows, put.fresh_ids)
 
 
 def _no_rows(type_: NodeType | EdgeType) -> pa.Table:

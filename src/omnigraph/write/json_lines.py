@@ -10,6 +10,7 @@ import base64
 import json
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -82,8 +83,17 @@ def _present(column: pa.Array) -> pa.Array:
 
 
 def _escaped(texts: pa.Array) -> pa.Array:
-    needs = pc.match_substring_regex(texts, r'["\\\x00-\x1f]')
-    return json_inner(texts) if pc.any(needs).as_py() else texts
+    return json_inner(texts) if _needs_escapes(texts) else texts
+
+
+def _needs_escapes(texts: pa.Array) -> bool:
+    """Whether any text holds a quote, a backslash or a control character. Looking at the bytes is what costs least."""
+    offsets, data = texts.buffers()[1:]
+    if data is None or len(texts) == 0:
+        return False
+    first, last = np.frombuffer(offsets, np.int64)[[texts.offset, texts.offset + len(texts)]].tolist()
+    signs = np.frombuffer(data, np.uint8)[first:last]
+    return bool(((signs < 0x20) | (signs == 0x22) | (signs == 0x5C)).any())
 
 
 def _list(column: pa.Array) -> pa.Array:

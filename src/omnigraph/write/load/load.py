@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph import limits
-from omnigraph.errors import ConflictError, InputError, InvalidRowSet, OmniGraphError
+from omnigraph.errors import InputError, InvalidRowSet, KeyConflict, OmniGraphError
 from omnigraph.schema.catalog import Catalog
 from omnigraph.storage.commit.protocol import Workspace
 from omnigraph.storage.commit.sidecar import WriterKind
@@ -73,7 +73,7 @@ def commit(
         asked = WriteRequest(branch, changes, actor, WriterKind.LOAD)
     try:
         result = write(store, catalog, asked)
-    except (InvalidRowSet, ConflictError) as error:
+    except (InvalidRowSet, KeyConflict) as error:
         raise _placed(store, branch, candidates, gathered, error) from None
     return Loaded(result, counts, rejects_table(rejected))
 

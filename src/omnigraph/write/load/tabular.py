@@ -183,11 +183,23 @@ def _from_values(type_: NodeType | EdgeType, rows: pa.Table) -> pa.Table:
         if prop is not None and _is_json_like(prop.type, values.type):
             plain = values.combine_chunks().cast(raw_type(prop.type, not _has_text(values.type)))
             rows = rows.set_column(position, name, _stored(name, prop.type, plain))
+        elif prop is not None and prop.type.list:
+            _refuse_null_items(name, values)
     return rows
 
 
+def _refuse_null_items(name: str, values: pa.ChunkedArray) -> None:
+    """Lists are held to what the graph's dialect allows, so that every load can be exported and loaded again."""
+    if _is_list(values.type) and pc.list_flatten(values).null_count:
+        raise InvalidRow(f"strict list property '{name}' contains a null or invalid item", property=name)
+
+
+def _is_list(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_))
+
+
 def _is_json_like(type_: PropertyType, given: pa.DataType) -> bool:
-    if pa.types.is_list(given) or pa.types.is_large_list(given):
+    if _is_list(given):
         given = given.value_type
     if is_temporal(type_):
         return _has_text(given) or pa.types.is_integer(given)
@@ -195,7 +207,7 @@ def _is_json_like(type_: PropertyType, given: pa.DataType) -> bool:
 
 
 def _has_text(type_: pa.DataType) -> bool:
-    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+    if _is_list(type_):
         type_ = type_.value_type
     return any(is_text(type_) for is_text in _TEXTS)
 

@@ -1,0 +1,53 @@
+"""The copies of the history for other readers hold each commit once, however many processes copy at once."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import omnigraph as og
+from omnigraph.storage.mirror import Mirror, _News
+from tests.support.crash_checks import assert_mirrored
+from tests.support.small_graphs import people, persons
+
+
+def news_of(graph: og.Graph, handle: str, branch: str = "main") -> _News:
+    """A commit as the copying thread hears of it."""
+    commit = graph.write([persons(handle)], branch=branch).commit
+    assert commit is not None
+    return _News(graph.snapshot(branch)._stored, commit)
+
+
+def copier(graph: og.Graph) -> Mirror:
+    """What another process would copy with."""
+    return Mirror(graph._store.tables, graph._store.sections)
+
+
+def test_a_process_that_finds_newer_commits_copied_does_not_copy_them_again(tmp_path: Path) -> None:
+    graph = people(tmp_path / "graph", "ana", actor="act-anna")
+    news = [news_of(graph, name) for name in ("bo", "cy")]
+    graph.close()
+    late = copier(graph)
+    for item in news:
+        late._copy("main", [item])
+    assert_mirrored(graph, "main")
+
+
+@pytest.mark.parametrize("branch", ["main", "review/a"])
+def test_several_that_copy_the_same_history_leave_each_commit_once(branch: str, tmp_path: Path) -> None:
+    graph = people(tmp_path / "graph", "ana", actor="act-anna")
+    if branch != "main":
+        graph.branches.create(branch)
+    news = [news_of(graph, f"p{number}", branch) for number in range(8)]
+
+    def copy(first: int) -> None:
+        mirror = copier(graph)
+        for item in news[first:]:
+            mirror._copy(branch, [item])
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(copy, range(4)))
+    graph.close()
+    assert_mirrored(graph, branch)
