@@ -90,7 +90,7 @@ def open_graph(uri: str | os.PathLike[str], *, mode: Literal["rw", "ro"] = "rw",
     store.snapshot(ids.MAIN)
     if mode == "rw":
         store.refresh(ids.MAIN, migrate_layout=True)
-        sweep.sweep(store)
+        sweep.sweep(store, strict=False)
         snapshot = store.snapshot(ids.MAIN)
         if not follows(store.tables, snapshot):
             catch_up(store.tables, snapshot, store.sections)
@@ -291,7 +291,7 @@ class Graph:
 
     def recover(self) -> int:
         """Finish or drop what dead writers left on any branch; returns how many there were."""
-        return sweep.sweep(self._writer())
+        return sweep.sweep(self._writer(), strict=True)
 
     def close(self) -> None:
         """Wait for background copies; the handle can be thrown away without it, the next writer catches up."""

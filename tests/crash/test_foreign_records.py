@@ -19,6 +19,7 @@ from omnigraph.errors import CorruptGraph, ExpectedVersionMismatch, RecoveryRequ
 from omnigraph.ids import RECOVERY_ACTOR
 from omnigraph.storage.recovery.audit import TableOutcome
 from omnigraph.storage.tables import version_file
+from omnigraph.write.change import Change
 from tests.crash.foreign import ACTOR_OF_THE_DEAD, COMPANY, OPERATION, PERSON, Scene, record_bytes, scene
 from tests.support.crash_checks import assert_sound, settled
 from tests.support.crash_graph import ACTOR, BRANCH, MAIN, marks, perform
@@ -333,14 +334,24 @@ def test_a_table_older_than_the_graph_says_stops_the_open_and_keeps_the_record(t
         assert reader.snapshot(branch).count(COMPANY) > 0
 
 
-def test_a_table_that_does_not_exist_stops_the_open_and_keeps_the_record(tmp_path: Path) -> None:
+def test_a_record_of_a_table_that_does_not_exist_stops_its_branch_only_and_is_kept(tmp_path: Path) -> None:
     place = scene(str(tmp_path / "g"), tmp_path)
     kept = place.leave_record("Mutation", [(PERSON, 1, 2)]).replace(b"node:Person", b"node:Nobody")
     kept = kept.replace(place.pins[PERSON].location.encode(), b"nodes/0000000000000000")
     Path(place.uri, "__recovery", f"{OPERATION}.json").write_bytes(kept)
-    with pytest.raises(RecoveryRequired) as caught:
-        og.open(place.uri)
-    assert caught.value.details["table_key"] == "node:Nobody"
+    with og.open(place.uri) as graph:
+        for attempt in (
+            graph.recover,
+            lambda: graph.write([Change(COMPANY, pa.table({"name": ["blocked"], "mark": ["x"]}))]),
+        ):
+            with pytest.raises(RecoveryRequired) as caught:
+                attempt()
+            assert caught.value.details["table_key"] == "node:Nobody"
+        graph.branches.create("aside")
+        assert (
+            graph.write([Change(COMPANY, pa.table({"name": ["free"], "mark": ["x"]}))], branch="aside").commit
+            is not None
+        )
     assert record_bytes(place.uri) == kept
 
 
@@ -352,8 +363,8 @@ def test_a_roll_that_keeps_losing_its_publish_asks_for_help(tmp_path: Path, monk
 
     with monkeypatch.context() as patch:
         patch.setattr("omnigraph.storage.recovery.roll.publish", lose)
-        with pytest.raises(RecoveryRequired) as caught:
-            og.open(place.uri)
+        with og.open(place.uri) as graph, pytest.raises(RecoveryRequired) as caught:
+            graph.recover()
     assert caught.value.details["operation_id"] == OPERATION
     assert record_bytes(place.uri) is not None
     failpoints.arm("")

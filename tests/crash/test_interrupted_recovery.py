@@ -265,8 +265,8 @@ def test_a_table_that_another_program_wrote_to_meanwhile_is_left_to_the_operator
     (operation,) = records(uri)
     before = record_bytes(uri, operation)
     for _ in range(2):
-        with pytest.raises(RecoveryRequired) as caught:
-            og.open(uri)
+        with og.open(uri) as graph, pytest.raises(RecoveryRequired) as caught:
+            graph.recover()
         assert caught.value.details["operation_id"] == operation
         assert caught.value.details["table_key"] == PERSON
     assert record_bytes(uri, operation) == before

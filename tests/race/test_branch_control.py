@@ -154,4 +154,4 @@ def test_a_branch_may_come_and_go_many_times(turn: int, tmp_path: Path) -> None:
 @pytest.mark.torture
 @pytest.mark.s3
 def test_a_branch_may_come_and_go_on_an_object_store(s3_root: str, tmp_path: Path) -> None:
-    storm(s3_root, tmp_path, generations=15, writers=2)
+    storm(s3_root, tmp_path, generations=6, writers=2)

@@ -30,14 +30,26 @@ def heal_branch(store: GraphStore, branch: str, fence: Fence) -> int:
     return resolved
 
 
-def sweep(store: GraphStore) -> int:
-    """Resolve what dead writers of every branch left. Returns how many."""
+def sweep(store: GraphStore, *, strict: bool) -> int:
+    """Resolve what dead writers of every branch left. Returns how many.
+
+    Args:
+        strict: raise RecoveryRequired for a record that cannot be explained. Otherwise it stays, and only its own
+            branch refuses writes.
+    """
     branches = set()
     for operation_id in sidecar.pending(store.objects):
         record = sidecar.read(store.objects, operation_id)
         if record is not None:
             branches.add(record.branch)
-    return sum(_sweep_branch(store, branch) for branch in sorted(branches))
+    resolved = 0
+    for branch in sorted(branches):
+        try:
+            resolved += _sweep_branch(store, branch)
+        except RecoveryRequired:
+            if strict:
+                raise
+    return resolved
 
 
 def _sweep_branch(store: GraphStore, branch: str) -> int:
