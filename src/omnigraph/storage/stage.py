@@ -199,5 +199,11 @@ def _with_row_ids(fragments: list[FragmentMetadata], row_ids: np.ndarray[Any, An
 
 
 def _write(handle: Handle, rows: pa.Table) -> list[FragmentMetadata]:
-    rows = physical_rows(rows, handle.schema)
-    return write_fragments(rows, handle, schema=handle.schema, mode="append", data_storage_version=DATA_STORAGE_VERSION)
+    return write_fragments(
+        physical_rows(rows, handle.schema),
+        handle,
+        schema=handle.schema,
+        mode="append",
+        max_rows_per_file=limits.FRAGMENT_ROWS,
+        data_storage_version=DATA_STORAGE_VERSION,
+    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,9 @@ from omnigraph.write.change import Change, require_one_per_type, type_of
 from omnigraph.write.resolve import resolve
 from omnigraph.write.rows import Conformed, conform
 from omnigraph.write.sets import Resolved
+
+_In = TypeVar("_In")
+_Out = TypeVar("_Out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +78,8 @@ def write(store: GraphStore, catalog: Catalog, request: WriteRequest) -> WriteRe
 
     def prepare(workspace: Workspace) -> dict[str, PreparedTable]:
         typed = _typed_all(catalog, request.compute(workspace)) if request.compute else given
-        resolved = {
-            item.type.table_key: resolve(workspace, item.type, item.change, item.rows, item.fresh_ids) for item in typed
-        }
+        found = _side_by_side(lambda item: resolve(workspace, item.type, item.change, item.rows, item.fresh_ids), typed)
+        resolved = {item.type.table_key: item for item in found}
         _check(workspace, catalog, resolved)
         outcome["put"] = {key: item.rows.num_rows for key, item in resolved.items() if item.change.put is not None}
         outcome["removed"] = {key: item.removed.num_rows for key, item in resolved.items() if item.removed.num_rows}
@@ -137,12 +139,16 @@ def _stage(workspace: Workspace, resolved: dict[str, Resolved], strict: bool) ->
             staged = change
         return key, PreparedTable(pin, handle, staged, strict and item.change.depends_on_rows)
 
-    if len(resolved) == 1:
-        tables = [stage_one(item) for item in resolved.values()]
-    else:
-        with ThreadPoolExecutor(min(limits.TABLE_THREADS, max(1, len(resolved)))) as threads:
-            tables = list(threads.map(stage_one, resolved.values()))
+    tables = _side_by_side(stage_one, list(resolved.values()))
     return dict(table for table in tables if table is not None)
+
+
+def _side_by_side(work: Callable[[_In], _Out], items: list[_In]) -> list[_Out]:
+    """Do the same for several tables at once. Each may wait for a section, so the threads belong to this call."""
+    if len(items) <= 1:
+        return [work(item) for item in items]
+    with ThreadPoolExecutor(min(limits.TABLE_THREADS, len(items))) as threads:
+        return list(threads.map(work, items))
 
 
 def _found(rows: pa.Table) -> Found:
