@@ -117,6 +117,7 @@ def test_a_recovery_killed_again_and_again_converges_with_one_audit_row(tmp_path
     _kill_recovery(str(tmp_path / "g"), tmp_path, "main", list(_STEPS[2:]))
 
 
+@pytest.mark.torture
 @pytest.mark.s3
 def test_a_recovery_killed_twice_on_s3_converges_with_one_audit_row(s3_root: str, tmp_path: Path) -> None:
     _kill_recovery(s3_root, tmp_path, "main", ["recovery.before_roll_forward_publish", "recovery.record_audit"])

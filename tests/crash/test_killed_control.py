@@ -91,6 +91,7 @@ def test_an_init_killed_after_its_manifest_left_a_graph(tmp_path: Path) -> None:
     _kill_late_init(str(tmp_path / "g"), tmp_path)
 
 
+@pytest.mark.torture
 @pytest.mark.s3
 def test_an_init_killed_on_s3_after_its_manifest_left_a_graph(s3_root: str, tmp_path: Path) -> None:
     _kill_late_init(s3_root, tmp_path)
