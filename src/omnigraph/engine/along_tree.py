@@ -54,11 +54,16 @@ class _Ones:
 _Vector: TypeAlias = Weights | _Sparse | _Ones
 
 
-def _weights(context: Context, node: TreeNode, factor: Factor | None) -> _Vector:
+def _weights(context: Context, node: TreeNode, factor: Factor | None, among: Positions | None = None) -> _Vector:
+    """Weights of a variable; only those at some positions if no others matter."""
     rows = context.rows(node.variable)
     own = factor if factor is not None and factor.variable == node.variable else None
     vector: _Vector = _Ones()
-    if node.predicates or rows.alive is not None:
+    if among is not None:
+        if node.predicates:
+            among = among[matching_rows(context, node.predicates, node.variable, among)]
+        vector = _Sparse(among, np.ones(len(among), np.int64))
+    elif node.predicates or rows.alive is not None:
         positions = candidates(context, node.variable, node.predicates)
         vector = _Sparse(positions, np.ones(len(positions), np.int64))
     for branch in node.branches:
@@ -76,16 +81,19 @@ def _message(context: Context, branch: Branch, factor: Factor | None, sofar: _Ve
     down, up = (topology.out, topology.into) if branch.forward else (topology.into, topology.out)
     parents = context.view.catalog.edges[branch.traversal.edge_type]
     count = len(context.view.nodes(parents.source if branch.forward else parents.target))
-    child = _weights(context, branch.node, factor)
     by_edge = branch.traversal.edge is not None
+    if isinstance(sofar, _Sparse) and not branch.edge_predicates:
+        layers = down.edges if by_edge else down.pairs
+        if _reach(layers, sofar.positions) < _SPARSE_SHARE * _size(layers):
+            near = np.unique(np.concatenate([layer.targets[layer.expand(sofar.positions)[1]] for layer in layers]))
+            return _pull(layers, sofar.positions, _weights(context, branch.node, factor, near.astype(np.int64)))
+    child = _weights(context, branch.node, factor)
     if by_edge and branch.edge_predicates and branch.traversal.edge is not None:
         passing = matching_rows(context, branch.edge_predicates, branch.traversal.edge, None)
         return _sum_edges(down, child, passing, count)
     layers_down, layers_up = (down.edges, up.edges) if by_edge else (down.pairs, up.pairs)
     if isinstance(child, _Ones):
         return np.asarray(np.sum([layer.degrees(count) for layer in layers_down], axis=0))
-    if isinstance(sofar, _Sparse) and _reach(layers_down, sofar.positions) < _SPARSE_SHARE * _size(layers_down):
-        return _pull(layers_down, sofar.positions, child)
     if isinstance(child, _Sparse) and _reach(layers_up, child.positions) < _SPARSE_SHARE * _size(layers_up):
         return _push(layers_up, child, count)
     weights = _dense(child, max(layer.nodes for layer in layers_up))
@@ -104,7 +112,7 @@ def _size(layers: tuple[Adjacency, ...]) -> int:
     return sum(len(layer.targets) for layer in layers)
 
 
-def _pull(layers: tuple[Adjacency, ...], parents: Positions, child: _Sparse | Weights) -> _Sparse:
+def _pull(layers: tuple[Adjacency, ...], parents: Positions, child: _Vector) -> _Sparse:
     """Visit the neighbours of few parents."""
     total: Weights = np.zeros(len(parents), np.int64)
     for layer in layers:

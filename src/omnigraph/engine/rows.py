@@ -31,8 +31,9 @@ _LONGEST_CHAIN = 32
 #: A call that fetches rows costs as much as fetching this many.
 _CALL_COST = 500
 
-#: So many ids are looked up in the storage before all ids of a large table are read into memory.
-_STORAGE_LOOKUPS = 32
+#: One id is looked up in the storage for every so many rows of a table before all its ids are read into memory: by then
+#: the look-ups have cost as much.
+_ROWS_PER_LOOKUP = 25_000
 
 #: Below this many rows a table is read as a whole at once.
 _SMALL = 10_000
@@ -248,7 +249,7 @@ class Rows:
             if self._positions is not None or ("id" in self._columns and len(self) < _SMALL):
                 return False
             self._lookups += wanted
-            return self._lookups <= _STORAGE_LOOKUPS and len(self) >= _SMALL
+            return len(self) >= _SMALL and self._lookups * _ROWS_PER_LOOKUP <= len(self)
 
     def _id_index(self) -> dict[str, int]:
         """Position by id, shared along one line of versions; entries may be newer than this version."""

@@ -28,6 +28,9 @@ from omnigraph.query.typed.walk import variables_in_expression, variables_in_pre
 
 _SUMMABLE = {"count", "sum", "avg"}
 
+#: A start is worth it when it visits fewer rows than one in this many of its table, or fewer than this.
+_FEW = 64
+
 
 def aggregate_along_tree(plan: Plan, estimator: Estimator) -> Plan:
     query, block = plan.query, plan.query.match
@@ -76,8 +79,19 @@ def _root(plan: Plan, nodes: list[Variable], block: Block, estimator: Estimator)
         return None
     if keys:
         return next(iter(keys))
+    work = {node: _work(node, block, estimator) for node in nodes}
+    lightest = min(nodes, key=lambda node: work[node])
+    if work[lightest] * _FEW < estimator.rows(lightest) or work[lightest] < _FEW:
+        return lightest
     degree = {node: sum(node in (t.left, t.right) for t in block.traversals) for node in nodes}
     return max(nodes, key=lambda node: (degree[node], estimator.rows(node)))
+
+
+def _work(node: Variable, block: Block, estimator: Estimator) -> float:
+    """Neighbours to visit when starting from the rows of a variable that pass its conditions."""
+    own = tuple(p for p in block.predicates if variables_in_predicate(p) == {node})
+    fanout = [estimator.fanout(t, node) for t in block.traversals if node in (t.left, t.right)]
+    return estimator.candidates(node, own) * max([1.0, *fanout])
 
 
 def _is_summable(aggregate: Aggregate, keys: set[Variable]) -> bool:
