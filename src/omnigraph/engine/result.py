@@ -85,7 +85,8 @@ class Result:
     def to_polars(self) -> polars.DataFrame:
         """A Polars DataFrame; needs the extra ``polars``. Polars wants unique names: repeated ones get a number."""
         module = _require("polars")
-        return module.from_arrow(self._table.rename_columns(_unique(self.columns)))
+        frame: polars.DataFrame = module.from_arrow(self._table.rename_columns(_unique(self.columns)))
+        return frame
 
     def to_dict(self) -> dict[str, Any]:
         """The envelope of the interfaces, with JSON values."""

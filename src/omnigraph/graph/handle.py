@@ -1,4 +1,4 @@
-"""The facade: opens a graph and wires the rooms together. Holds no logic of its own.
+"""An open graph: every verb a user has, each one handed to the room that does it.
 
 A `Graph` may be shared between threads. It belongs to the process that opened it: after a fork it refuses to work,
 because the threads behind the storage libraries do not survive one.
@@ -12,32 +12,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
-import pyarrow as pa
-
 from omnigraph import ids
 from omnigraph.engine.reads import ReadRequest, Reads
 from omnigraph.engine.result import Result
 from omnigraph.engine.run import Explanation
-from omnigraph.errors import InputError, InternalError, ReadOnly, TypeNotFound
+from omnigraph.errors import InternalError, ReadOnly
+from omnigraph.graph.snapshot import Snapshot
 from omnigraph.history.control import Branches, Commits, known_branch
 from omnigraph.history.export import ExportResult, Target, export
 from omnigraph.history.load import Destination, load, with_indexes
 from omnigraph.history.resolve import At, snapshot_at
 from omnigraph.query.lint import Report
-from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import Catalog
-from omnigraph.schema.compile import CompiledSchema, compile_schema
-from omnigraph.schema.contract import check_files, missing_files, state_text
-from omnigraph.schema.paths import table_path
-from omnigraph.storage import create
-from omnigraph.storage.blobs import AS_BYTES
-from omnigraph.storage.faults import store_errors
-from omnigraph.storage.location import parse_location
-from omnigraph.storage.manifest import Pin
-from omnigraph.storage.mirror import catch_up, follows
+from omnigraph.schema.compile import CompiledSchema
 from omnigraph.storage.recovery import audit, sweep
 from omnigraph.storage.recovery.audit import Recovery
-from omnigraph.storage.snapshot import Snapshot as StoredSnapshot
 from omnigraph.storage.store import GraphStore
 from omnigraph.upkeep.indexes import IndexReport, ensure_indices
 from omnigraph.write.change import Change
@@ -46,66 +35,6 @@ from omnigraph.write.load.gather import request_of
 from omnigraph.write.load.result import LoadResult
 from omnigraph.write.load.source import Source
 from omnigraph.write.mutate import MutationRequest, MutationResult, mutate
-
-
-def init(uri: str | os.PathLike[str], schema: str | Path, *, actor: str | None = None, force: bool = False) -> Graph:
-    """Create a graph and open it.
-
-    Args:
-        uri: directory, ``file://`` or ``s3://bucket/prefix``; a missing directory is made.
-        schema: the `.pg` text, or the path of a file that holds it.
-        actor: who the first commit and later writes belong to.
-        force: replace schema files that belong to no graph.
-
-    Raises:
-        AlreadyInitialized: there is a graph.
-    """
-    text, file = (schema.read_text(encoding="utf-8"), str(schema)) if isinstance(schema, Path) else (schema, None)
-    compiled = compile_schema(text, file=file)
-    catalog = compiled.catalog
-    tables = [
-        create.NewTable(type_.table_key, table_path(kind, type_.name), table_schema(type_))
-        for kind, types in (("node", catalog.nodes), ("edge", catalog.edges))
-        for type_ in types.values()
-    ]
-    new = create.NewGraph(compiled.source, compiled.ir_text, state_text(compiled.hash), tables, ids.actor_id(actor))
-    create.create_graph(GraphStore(parse_location(uri)), new, force=force)
-    return open_graph(uri, actor=actor)
-
-
-def open_graph(uri: str | os.PathLike[str], *, mode: Literal["rw", "ro"] = "rw", actor: str | None = None) -> Graph:
-    """Open a graph.
-
-    Args:
-        mode: ``"rw"`` finishes interrupted writes and migrates old layouts first; ``"ro"`` never writes anything.
-        actor: who the writes of this handle belong to.
-
-    Raises:
-        GraphNotFound: nothing is there.
-        NewerFormat: the graph was written by newer software.
-    """
-    if mode not in ("rw", "ro"):
-        raise InputError(f"mode {mode!r} is not 'rw' or 'ro'")
-    store = GraphStore(parse_location(uri))
-    store.snapshot(ids.MAIN)
-    if mode == "rw":
-        store.refresh(ids.MAIN, migrate_layout=True)
-        sweep.sweep(store, strict=False)
-        snapshot = store.snapshot(ids.MAIN)
-        if not follows(store.tables, snapshot):
-            catch_up(store.tables, snapshot, store.sections)
-    return Graph(store, _read_schema(store, mode), mode=mode, actor=ids.actor_id(actor))
-
-
-def _read_schema(store: GraphStore, mode: str) -> CompiledSchema:
-    files = {name: store.objects.read(name) for name in create.SCHEMA_FILES}
-    if None in files.values() and len(store.branch_refs()) == 1:
-        completed = missing_files(files)
-        if mode == "rw":
-            for name, content in completed.items():
-                store.objects.create(name, content)
-        files |= completed
-    return check_files(files)
 
 
 class Graph:
@@ -328,51 +257,3 @@ class Graph:
         if self._mode != "rw":
             raise ReadOnly(f"{self.uri} is open read-only", hint="open it with mode='rw'")
         return self._reader()
-
-
-class Snapshot:
-    """One consistent state of a graph. It does not change, whatever is committed meanwhile."""
-
-    def __init__(self, store: GraphStore, stored: StoredSnapshot) -> None:
-        self._store = store
-        self._stored = stored
-
-    @property
-    def branch(self) -> str:
-        return self._stored.branch
-
-    @property
-    def version(self) -> int:
-        return self._stored.version
-
-    @property
-    def tables(self) -> Mapping[str, Pin]:
-        """Every table by ``node:<Type>`` or ``edge:<Type>``, with version, branch and row count."""
-        return self._stored.pins
-
-    def count(self, type_name: str) -> int:
-        """Rows of a type; free, the manifest knows it."""
-        return self._pin(type_name).row_count
-
-    def arrow(self, type_name: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """Rows of a type as an Arrow table."""
-        pin = self._pin(type_name)
-        handle = self._store.tables.at(pin.location, pin.branch, pin.version, pin.origin)
-        for name in columns or ():
-            if (name not in handle.schema.names and not name.startswith("_row")) or list(columns or ()).count(name) > 1:
-                raise InputError(f"'{pin.table_key}' has no column '{name}', or it is named twice", column=name)
-        with store_errors(f"read '{pin.table_key}'"):
-            table: pa.Table = handle.to_table(
-                columns=list(columns) if columns is not None else None, blob_handling=AS_BYTES
-            )
-        return table
-
-    def _pin(self, type_name: str) -> Pin:
-        keys = [type_name] if ":" in type_name else [f"node:{type_name}", f"edge:{type_name}"]
-        pin = next((self._stored.pins[key] for key in keys if key in self._stored.pins), None)
-        if pin is None:
-            raise TypeNotFound(f"type '{type_name}' does not exist at this version", type=type_name)
-        return pin
-
-    def __repr__(self) -> str:
-        return f"Snapshot(branch={self.branch!r}, version={self.version})"

@@ -1,0 +1,62 @@
+"""One state of a graph, as users hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from omnigraph.errors import InputError, TypeNotFound
+from omnigraph.storage.blobs import AS_BYTES
+from omnigraph.storage.faults import store_errors
+from omnigraph.storage.manifest import Pin
+from omnigraph.storage.snapshot import Snapshot as StoredSnapshot
+from omnigraph.storage.store import GraphStore
+
+
+class Snapshot:
+    """One consistent state of a graph. It does not change, whatever is committed meanwhile."""
+
+    def __init__(self, store: GraphStore, stored: StoredSnapshot) -> None:
+        self._store = store
+        self._stored = stored
+
+    @property
+    def branch(self) -> str:
+        return self._stored.branch
+
+    @property
+    def version(self) -> int:
+        return self._stored.version
+
+    @property
+    def tables(self) -> Mapping[str, Pin]:
+        """Every table by ``node:<Type>`` or ``edge:<Type>``, with version, branch and row count."""
+        return self._stored.pins
+
+    def count(self, type_name: str) -> int:
+        """Rows of a type; free, the manifest knows it."""
+        return self._pin(type_name).row_count
+
+    def arrow(self, type_name: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """Rows of a type as an Arrow table."""
+        pin = self._pin(type_name)
+        handle = self._store.tables.at(pin.location, pin.branch, pin.version, pin.origin)
+        for name in columns or ():
+            if (name not in handle.schema.names and not name.startswith("_row")) or list(columns or ()).count(name) > 1:
+                raise InputError(f"'{pin.table_key}' has no column '{name}', or it is named twice", column=name)
+        with store_errors(f"read '{pin.table_key}'"):
+            table: pa.Table = handle.to_table(
+                columns=list(columns) if columns is not None else None, blob_handling=AS_BYTES
+            )
+        return table
+
+    def _pin(self, type_name: str) -> Pin:
+        keys = [type_name] if ":" in type_name else [f"node:{type_name}", f"edge:{type_name}"]
+        pin = next((self._stored.pins[key] for key in keys if key in self._stored.pins), None)
+        if pin is None:
+            raise TypeNotFound(f"type '{type_name}' does not exist at this version", type=type_name)
+        return pin
+
+    def __repr__(self) -> str:
+        return f"Snapshot(branch={self.branch!r}, version={self.version})"
