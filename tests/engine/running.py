@@ -6,14 +6,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-import pytest
-
 from omnigraph import Graph
 from omnigraph.errors import InputError
 from omnigraph.query import bind_params, check_read, parse_queries
 from tests.oracle.naive import Answer, GraphData, evaluate
-
-needs_queries = pytest.mark.skipif(not hasattr(Graph, "query"), reason="Graph has no method `query`")
 
 
 def oracle_answer(text: str, data: GraphData, params: Mapping[str, Any], name: str = "q") -> Answer:

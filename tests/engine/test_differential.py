@@ -15,13 +15,11 @@ from omnigraph.query.typed import Operator
 from tests.engine import differential
 from tests.engine.random_queries import random_query, replayed, shrunk
 from tests.engine.rich_graph import CATALOG, RichData, rich_graph
-from tests.engine.running import needs_queries
 from tests.oracle import naive
 
 QUERIES_A_GRAPH = 50
 
 
-@needs_queries
 @pytest.mark.parametrize("seed", range(40))
 def test_engine_answers_as_the_naive_evaluator(seed: int, tmp_path: Path) -> None:
     tally = differential.run(tmp_path / "graph", seed, QUERIES_A_GRAPH)
@@ -29,7 +27,6 @@ def test_engine_answers_as_the_naive_evaluator(seed: int, tmp_path: Path) -> Non
     assert tally.passed_over <= 2
 
 
-@needs_queries
 @pytest.mark.torture
 @pytest.mark.parametrize("block", range(50))
 def test_engine_answers_as_the_naive_evaluator_fifty_thousand_times(block: int, tmp_path: Path) -> None:
@@ -140,7 +137,6 @@ PLANTED: list[tuple[Callable[[pytest.MonkeyPatch], None], str]] = [
 ]
 
 
-@needs_queries
 @pytest.mark.parametrize(("plant", "trace"), PLANTED, ids=[trace for _, trace in PLANTED])
 def test_planted_difference_is_found_and_made_small(
     plant: Callable[[pytest.MonkeyPatch], None], trace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -156,7 +152,6 @@ def test_planted_difference_is_found_and_made_small(
     assert len(text[1]) < 200
 
 
-@needs_queries
 def test_report_can_be_run_as_it_stands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -182,7 +177,6 @@ def test_shrinking_keeps_what_fails_and_drops_the_rest() -> None:
     assert len(small.text) < 120
 
 
-@needs_queries
 def test_sum_of_large_integers_is_a_float_that_does_not_wrap(tmp_path: Path) -> None:
     lines = [f'{{"type": "Item", "data": {{"key": "n{n}", "n": 1, "i64": 9223372036854775807}}}}' for n in range(4)]
     data = differential.jsonl_rows(CATALOG, lines)
@@ -195,7 +189,6 @@ def test_sum_of_large_integers_is_a_float_that_does_not_wrap(tmp_path: Path) -> 
     assert row["hi"] == 2**63 - 1
 
 
-@needs_queries
 def test_now_is_one_instant_of_the_present(tmp_path: Path) -> None:
     lines = [f'{{"type": "Note", "data": {{"id": "n{n}", "text": "red"}}}}' for n in range(3)]
     data = differential.jsonl_rows(CATALOG, lines)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import omnigraph as og
-from tests.engine.running import needs_queries, oracle_answer, searches_texts
+from tests.engine.running import oracle_answer, searches_texts
 from tests.language.query.fixtures import HERE, QueryCase, read_cases
 from tests.oracle.naive import Answer, GraphData
 from tests.support.example_graph import example_data, example_graph
@@ -44,7 +44,6 @@ def test_naive_evaluator_gives_the_written_rows(case: QueryCase, data: GraphData
     assert case.mode == "~" or len(case.expected) < 2 or answer.order in ("total", "keys")
 
 
-@needs_queries
 @pytest.mark.parametrize("case", read_cases(), ids=str)
 def test_engine_gives_the_written_rows(case: QueryCase, graph: og.Graph) -> None:
     if re.search(r"\b(bm25|search|match_text|fuzzy)\(", case.query) and not searches_texts(graph):
@@ -63,7 +62,6 @@ def test_example_graph_holds_the_rows_of_the_file(graph: og.Graph, data: GraphDa
     assert rows_of(graph, "Follows")["f1"]["src"] == "ana"
 
 
-@needs_queries
 def test_query_of_a_file_is_chosen_by_name(graph: og.Graph, tmp_path: Path) -> None:
     path = tmp_path / "two.gq"
     path.write_text(
@@ -76,7 +74,6 @@ def test_query_of_a_file_is_chosen_by_name(graph: og.Graph, tmp_path: Path) -> N
         graph.query(path, name="c")
 
 
-@needs_queries
 def test_result_knows_where_it_comes_from(graph: og.Graph) -> None:
     head = graph.commits.head()
     text = "query team_names() { match { $t: Team } return { $t.label } }"
@@ -86,7 +83,6 @@ def test_result_knows_where_it_comes_from(graph: og.Graph) -> None:
     assert (past.at, past.commit_id) == (head.id, head.id)
 
 
-@needs_queries
 @pytest.mark.parametrize(
     ("text", "params", "error", "message"),
     [

@@ -15,12 +15,9 @@ import pytest
 
 import omnigraph as og
 from omnigraph.write.change import Change, Mode
-from tests.engine.running import needs_queries
 from tests.support.example_graph import example_graph
 from tests.support.small_graphs import knows, listing, people, persons, run_child, without
 from tests.support.waiting import wait_until
-
-pytestmark = needs_queries
 
 HANDLES = ("ann", "bob", "cyd", "dan", "eve")
 
