@@ -1,4 +1,4 @@
-"""The command: `python -m benchmarks [storage|query|all] [--scale 1.0] [--json out.json] [--check] [--write-docs]`."""
+"""The command: `python -m benchmarks [PART] [--scale 1.0] [--json out.json] [--check] [--write-docs]`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from benchmarks import docs
 from benchmarks.options import Options, limit_arrow, limit_threads
 from benchmarks.report import Report, show
 
-PARTS = ("storage", "query")
+PARTS = ("storage", "query", "history", "spark", "cli")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

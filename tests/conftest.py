@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.moto_server import MotoServer, moto_server
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 # Timing says nothing on a shared machine, so no profile has a deadline.
 _QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
@@ -39,3 +43,20 @@ def s3() -> Iterator[MotoServer]:
 def s3_root(s3: MotoServer) -> str:
     """An address in the bucket that no other test uses."""
     return f"{s3.url}/{uuid4().hex}"
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One small Spark session per worker process, started by the first test that asks for it."""
+    from omnigraph import spark as ogs
+
+    # Small inputs: compiling what runs for milliseconds costs more than it brings.
+    conf = {
+        "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.sql.codegen.wholeStage": False,
+        "spark.sql.shuffle.partitions": 2,
+    }
+    session = ogs.session("local[2]", **conf)
+    yield session
+    session.stop()

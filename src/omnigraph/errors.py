@@ -9,9 +9,12 @@ OmniGraphError
 │   │   ├── SchemaSyntaxError     .pg text does not parse
 │   │   ├── SchemaError           .pg text parses but breaks a rule of the language
 │   │   ├── CatalogError          the declarations of a schema do not fit together
+│   │   ├── SchemaIdentityError   a @rename_from hint cannot be followed
 │   │   ├── QuerySyntaxError      .gq text does not parse
 │   │   └── QueryTypeError        .gq text does not fit the schema
 │   ├── ParameterError            a query parameter is missing or has the wrong type
+│   ├── UnsupportedSchemaChange   a schema change that is not safe, or not known to be
+│   ├── ChangeCursorRejected      a cursor or page token is damaged or belongs to another feed
 │   ├── InvalidName               a branch, actor or graph name breaks the naming rules
 │   ├── InvalidUri                a graph address cannot be understood
 │   ├── InvalidRow                a row does not fit its type
@@ -26,21 +29,27 @@ OmniGraphError
 │       ├── EndpointMissing       an edge points at a node that is not there
 │       └── CardinalityViolation  @card
 ├── ConflictError                 read again, then decide
+│   ├── ChangeSchemaBoundary      two states whose properties differ cannot be compared row by row
+│   ├── CommitWithoutParent       the changes of a first commit were asked for; it has nothing to compare with
 │   ├── ExpectedVersionMismatch   a table moved since it was read
 │   ├── RowLevelCasContention     the publish lost its race more often than it may retry
 │   ├── ReadSetChanged            head, branch identity or schema moved before any effect
+│   │   └── SchemaChanged         the schema is another one than the write was made for
 │   ├── PreconditionFailed        the caller's own if_commit did not hold
 │   ├── UncoveredDrift            a table is ahead of the graph and nothing explains it
-│   ├── SchemaApplyInProgress     a schema change owns the graph
+│   ├── SchemaApplyBlocked        a schema change met other branches than main
 │   ├── SchemaFilesDisagree       the three schema files do not belong together
 │   ├── KeyConflict               a strict insert met an id that exists
 │   ├── AlreadyInitialized        init found a graph
 │   ├── BranchExists              create found the name taken
-│   └── BranchInUse               delete found the branch still needed
+│   ├── BranchInUse               delete found the branch still needed
+│   ├── MergeConflict             a merge found entities that both sides changed, or a result that breaks a rule
+│   └── MergeSchemaMismatch       a merge met tables of different schemas
 ├── NotFoundError
 │   ├── GraphNotFound
 │   ├── BranchNotFound
 │   ├── CommitNotFound
+│   ├── ChangeFeedGap             a change feed needs history that was cleaned up; start again from a baseline
 │   ├── TypeNotFound
 │   ├── QueryNotFound
 │   └── HistoricalVersionReclaimed
@@ -62,97 +71,17 @@ OmniGraphError
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
-
-class OmniGraphError(Exception):
-    """Root of all errors.
-
-    Attributes:
-        code: stable name, the same in every interface.
-        message: one sentence for a person.
-        hint: what to do next, or None when the message says it already.
-        details: the fields of this error by name, safe to show and to serialise.
-    """
-
-    code: ClassVar[str] = "error"
-
-    def __init__(self, message: str, *, hint: str | None = None, **details: Any) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
-        self.details = details
-
-    def __str__(self) -> str:
-        return f"{self.message} ({self.hint})" if self.hint else self.message
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self.message, self.hint, self.details)
-
-
-def _rebuild(kind: type[OmniGraphError], message: str, hint: str | None, details: dict[str, Any]) -> OmniGraphError:
-    """Make an error again in another process, whatever the signature of its constructor."""
-    error = kind.__new__(kind)
-    OmniGraphError.__init__(error, message, hint=hint, **details)
-    return error
+from omnigraph.error_base import Conflict as Conflict
+from omnigraph.error_base import Located
+from omnigraph.error_base import OmniGraphError as OmniGraphError
 
 
 class InputError(OmniGraphError, ValueError):
     code = "input"
 
 
-class SourceError(InputError):
-    """A text is wrong at a place.
-
-    ``str(error)`` shows the sentence, the place and, when the place is known, the line with a caret under it.
-    """
-
+class SourceError(Located, InputError):
     code = "source"
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        source: str | None = None,
-        file: str | None = None,
-        offset: int | None = None,
-        hint: str | None = None,
-        **details: Any,
-    ) -> None:
-        line, column, excerpt = _locate(source, offset)
-        super().__init__(message, hint=hint, file=file, line=line, column=column, excerpt=excerpt, **details)
-
-    @property
-    def line(self) -> int | None:
-        return self.details["line"]  # type: ignore[no-any-return]
-
-    @property
-    def column(self) -> int | None:
-        return self.details["column"]  # type: ignore[no-any-return]
-
-    def __str__(self) -> str:
-        text = super().__str__()
-        if self.line is None:
-            return text
-        place = f"{self.details['file'] or '<text>'}:{self.line}:{self.column}"
-        return f"{place}: {text}\n{self.details['excerpt']}"
-
-
-_EXCERPT_WIDTH = 120
-
-
-def _locate(source: str | None, offset: int | None) -> tuple[int | None, int | None, str | None]:
-    """Line, column (both from 1) and a two-line excerpt with a caret for a character offset."""
-    if source is None or offset is None:
-        return None, None, None
-    offset = min(max(offset, 0), len(source))
-    start = source.rfind("\n", 0, offset) + 1
-    end = source.find("\n", offset)
-    text = source[start : end if end >= 0 else len(source)].rstrip("\r")
-    column = offset - start
-    cut = max(0, column - _EXCERPT_WIDTH // 2)
-    shown = text[cut : cut + _EXCERPT_WIDTH].replace("\t", " ")
-    return source.count("\n", 0, offset) + 1, column + 1, f"  {shown}\n  {' ' * (column - cut)}^"
 
 
 class SchemaSyntaxError(SourceError):
@@ -167,6 +96,10 @@ class CatalogError(SourceError):
     code = "schema.catalog"
 
 
+class SchemaIdentityError(SourceError):
+    code = "schema.identity"
+
+
 class QuerySyntaxError(SourceError):
     code = "query.syntax"
 
@@ -177,6 +110,17 @@ class QueryTypeError(SourceError):
 
 class ParameterError(InputError):
     code = "query.parameter"
+
+
+class UnsupportedSchemaChange(InputError):
+    code = "schema.unsupported_change"
+
+
+class ChangeCursorRejected(InputError):
+    code = "change_cursor"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"change cursor rejected: {reason}", hint="start again from a baseline", reason=reason)
 
 
 class InvalidName(InputError):
@@ -235,6 +179,14 @@ class ConflictError(OmniGraphError):
     code = "conflict"
 
 
+class ChangeSchemaBoundary(ConflictError):
+    code = "conflict.schema_boundary"
+
+
+class CommitWithoutParent(ConflictError):
+    code = "conflict.parentless_commit"
+
+
 class ExpectedVersionMismatch(ConflictError):
     code = "conflict.expected_version"
 
@@ -265,6 +217,10 @@ class ReadSetChanged(ConflictError):
         )
 
 
+class SchemaChanged(ReadSetChanged):
+    code = "conflict.schema_changed"
+
+
 class PreconditionFailed(ConflictError):
     code = "conflict.precondition"
 
@@ -282,7 +238,7 @@ class UncoveredDrift(ConflictError):
         )
 
 
-class SchemaApplyInProgress(ConflictError):
+class SchemaApplyBlocked(ConflictError):
     code = "conflict.schema_apply"
 
 
@@ -306,6 +262,20 @@ class BranchInUse(ConflictError):
     code = "conflict.branch_in_use"
 
 
+class MergeConflict(ConflictError):
+    """Nothing was written. ``conflicts`` holds every one of them, by table and id."""
+
+    code = "conflict.merge"
+
+    @property
+    def conflicts(self) -> tuple[Conflict, ...]:
+        return tuple(Conflict(**each) for each in self.details.get("conflicts", ()))
+
+
+class MergeSchemaMismatch(ConflictError):
+    code = "conflict.merge_schema"
+
+
 class NotFoundError(OmniGraphError):
     code = "not_found"
 
@@ -320,6 +290,10 @@ class BranchNotFound(NotFoundError):
 
 class CommitNotFound(NotFoundError):
     code = "not_found.commit"
+
+
+class ChangeFeedGap(NotFoundError):
+    code = "not_found.feed_gap"
 
 
 class TypeNotFound(NotFoundError):

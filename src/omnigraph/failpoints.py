@@ -19,6 +19,8 @@ from omnigraph.errors import InputError, StoreUnavailable
 NAMES = frozenset(
     {
         "write.after_stage",
+        "spark.before_fragment",
+        "spark.after_staging",
         "write.after_gate_checks",
         "write.after_sidecar",
         "write.after_all_table_commits",
@@ -43,11 +45,19 @@ NAMES = frozenset(
         "branch_create.before_ref",
         "branch_create.after_ref",
         "branch_delete.before_table_cleanup",
+        "branch_merge.before_branch_delete",
         "init.after_schema_pg_written",
         "init.after_schema_contract_written",
         "init.after_tables_created",
         "init.post_manifest_create",
         "migrate.between_work_and_stamp",
+        "schema_apply.after_lock",
+        "schema_apply.after_table_effect",
+        "schema_apply.before_staging_write",
+        "schema_apply.after_staging_write",
+        "schema_apply.after_manifest_commit",
+        "schema_apply.between_renames",
+        "branch_merge.post_phase_b_pre_manifest_commit",
         "table.lost_ack",
     }
 )

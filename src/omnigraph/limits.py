@@ -7,7 +7,10 @@ when they are needed, so that a test or a service can set them late.
 from __future__ import annotations
 
 import os
-from typing import Final
+
+TYPE_CHECKING = False  # type checkers take it for true; `typing` itself would double what `omnigraph version` costs
+if TYPE_CHECKING:
+    from typing import Final
 
 #: Stamp of the on-disk layout that this software writes and reads.
 INTERNAL_SCHEMA_VERSION: Final = 3
@@ -68,11 +71,20 @@ OPEN_TABLES: Final = 256
 #: Tables of one write are staged and committed by this many threads.
 TABLE_THREADS: Final = 8
 
+#: Schemas that an open handle keeps compiled: the newest, and those of states it travelled to.
+KNOWN_SCHEMAS = 16
+
+#: Columns of a table whose indexes are built at once. Sorting a column uses about one core.
+INDEX_THREADS: Final = 4
+
 #: How many compiled queries, and plans of them, an open graph keeps.
 COMPILED_QUERIES: Final = 256
 
 #: Edge types with at least this many edges get a topology file; smaller ones are read in no time.
 PERSISTED_EDGES: Final = 20_000
+
+#: How many commits of histories a process keeps in memory; they are read again when there are more. About 1 kB each.
+KNOWN_COMMITS: Final = 100_000
 
 #: Longest branch name, in bytes.
 BRANCH_NAME_BYTES: Final = 128
@@ -133,8 +145,121 @@ EXPORT_BLOB_BATCH_ROWS: Final = 32
 #: the rows are fetched in that order.
 EXPORT_SORT_BYTES: Final = 256 * 1024**2
 
+#: Row data that one merge may put into the target, in bytes. All of it is held in memory until the commit.
+MERGE_BYTES: Final = 2 * 1024**3
+
+#: Entities of each kind that the JSON form of a merge preview names per type; the counts are complete.
+MERGE_SHOWN_ENTITIES: Final = 1_000
+
 #: How often a branch listing is repeated when a branch vanishes while it is read.
 BRANCH_LISTING_RETRIES: Final = 3
+
+#: Memory of the JVM of a Spark session on this machine, in MiB: least and most. Rows live in Python and in Lance.
+DRIVER_MEMORY_MIB: Final = (512, 8192)
+
+#: Partitions of a shuffle per core of this machine; Spark's 200 cost more than they bring on a few cores.
+SHUFFLES_PER_CORE: Final = 4
+
+#: Pieces of a load per core: enough that the last ones do not leave cores idle, few enough that tables stay large.
+SPLITS_PER_CORE: Final = 3
+
+#: Most bytes of lines that one task of a load reads.
+SPLIT_BYTES: Final = 128 * 1024**2
+
+#: How much denser a Parquet file is than lines with the same rows, about.
+PARQUET_DENSITY: Final = 4
+
+#: Bytes of rows of one type that a task of a load gathers before it writes them, even if they are few rows.
+STAGE_BYTES: Final = 128 * 1024**2
+
+#: Rows whose keys one task of a load looks at.
+KEY_TASK_ROWS: Final = 1 << 20
+
+#: Keys that break a rule and are looked at closely, per rule and task. Behind them a load has failed anyway.
+SUSPECTS: Final = 10_000
+
+#: Rows that a load looks at closely to find out which of them break a rule together. They are held by the driver.
+SETTLED_ROWS: Final = 1_000_000
+
+#: JSONL with more bytes than this is loaded by Spark, if there is one; less is done before Spark has started.
+SPARK_LOAD_BYTES: Final = 32 * 1024**2
+
+#: Rows of two states whose images are compared at a time, and their bytes on one side.
+DELTA_BATCH_ROWS: Final = 8_192
+DELTA_BATCH_BYTES: Final = 8 * 1024**2
+
+#: The same for blobs, each of which may be large.
+DELTA_BLOB_BATCH_ROWS: Final = 32
+
+#: Tables whose rows take at most this many bytes are read as a whole when a comparison needs at least the share below
+#: of them; of larger ones the rows are fetched in batches.
+DELTA_SCAN_BYTES: Final = 128 * 1024**2
+DELTA_SCAN_SHARE: Final = 1 / 8
+
+#: Rows that are read to learn how large the rows of a table are.
+DELTA_SAMPLE_ROWS: Final = 64
+
+#: With more rows than this in rewritten fragments, row-version columns are asked instead where they are exact.
+DELTA_REWRITTEN_ROWS: Final = 32_768
+
+#: Row-version columns are trusted over at most this many transactions, because each of them is read first.
+DELTA_TRANSACTIONS: Final = 128
+
+#: Rows that one task of a distributed scan reads, if its fragments are not larger. A task costs about 0.1 s by itself.
+SCAN_TASK_ROWS: Final = 524_288
+
+#: Rows per batch that a distributed scan hands to the JVM.
+SCAN_BATCH_ROWS: Final = 32_768
+
+#: A table with at most this many rows is sent to every task of a Spark join; larger ones are shuffled.
+BROADCAST_ROWS: Final = 100_000
+
+#: Rows that `verify` reads at a time.
+VERIFY_BATCH_ROWS: Final = 65_536
+
+#: Rows whose fingerprints `verify` holds at once, 8 bytes each; a larger table is read once per so many rows.
+VERIFY_PART_ROWS: Final = 16 * 1024**2
+
+#: Examples of wrong rows that `verify` names in one sentence.
+VERIFY_EXAMPLES: Final = 3
+
+#: Suspicious rows that `verify` looks at closely per rule and table. Behind them the rule is broken anyway.
+VERIFY_SUSPECTS: Final = 65_536
+
+#: Values that `verify` looks up through one index.
+VERIFY_LOOKUPS: Final = 8
+
+#: How long `verify` looks again before it calls something a problem that a live writer passes through, in seconds
+#: between two looks. A commit section lasts milliseconds.
+VERIFY_PATIENCE_SECONDS: Final = (0.05, 0.2, 0.75, 1.0)
+
+#: Changes of a diff or a feed that become objects at a time, and the same for types with blobs.
+CHANGE_BATCH_ROWS: Final = 1_024
+CHANGE_BLOB_BATCH_ROWS: Final = 32
+
+#: Bytes of images on one side that become objects at a time, unless a single one is larger.
+CHANGE_BATCH_BYTES: Final = 4 * 1024**2
+
+#: Changes on one page of the change feed: what it holds unless the caller says otherwise, and the most it may hold.
+FEED_PAGE_CHANGES: Final = 1_000
+FEED_PAGE_MAX_CHANGES: Final = 8_192
+
+#: Bytes of JSON on one page of the change feed, likewise. A single larger change is sent alone.
+FEED_PAGE_BYTES: Final = 4 * 1024**2
+FEED_PAGE_MAX_BYTES: Final = 32 * 1024**2
+
+#: Commits that one poll of the change feed walks, likewise.
+FEED_COMMITS: Final = 128
+FEED_MAX_COMMITS: Final = 512
+
+#: Longest cursor or page token, in characters.
+FEED_TOKEN_CHARACTERS: Final = 4_096
+
+#: An id with more bytes than this is carried in a page token as its first bytes and a digest.
+FEED_TOKEN_ID_BYTES: Final = 256
+
+#: Ids that each task of an export by Spark reports, to cut a table into ranges of about equal size.
+EXPORT_SAMPLES: Final = 256
 
 
 def lock_timeout_seconds() -> float:

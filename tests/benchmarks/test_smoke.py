@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import child, query, storage
+from benchmarks import child, cli, history, query, storage
 from benchmarks.options import Options
 from benchmarks.query.engines import DUCKDB, LADYBUG, OURS, available
 from benchmarks.query.questions import ANALYSES, HOPS, LOOKUP, MANY
@@ -73,6 +73,21 @@ def test_the_storage_part_reports_every_measure(tmp_path: Path) -> None:
         if find_spec("deltalake") or wanted != "1-row commit, fsync on":
             assert all(row.ours and row.peer for row in found)
     assert _kinds_of_calls(report) and not [kind for kind in _kinds_of_calls(report) if kind.startswith("other")]
+
+
+def test_the_history_part_reports_every_measure(tmp_path: Path) -> None:
+    report = history.run(Options(tmp_path, scale=0.001))
+    measures = [row.measure for row in report.rows]
+    for wanted in ("merge of 100 changed rows into", "branch + 100 changed rows + merge", "diff of 100 changed rows"):
+        found = [row for row in report.rows if row.measure.startswith(wanted) and row.goal is not None]
+        assert found, f"{wanted} is not among {measures}"
+        assert all(row.ours and row.peer for row in found)
+
+
+def test_the_cli_part_reports_both_goals(tmp_path: Path) -> None:
+    report = cli.run(Options(tmp_path, scale=0.01))
+    assert [row.measure.split("`")[1] for row in report.rows] == ["omnigraph version", "omnigraph query"]
+    assert all(row.ours and row.peer and row.goal for row in report.rows)
 
 
 def _kinds_of_calls(report: Report) -> set[str]:

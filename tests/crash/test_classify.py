@@ -78,10 +78,13 @@ def _record(kind: WriterKind, expected: dict[str, int], *, aborted: bool = False
     return Sidecar("01JZ8V6N3T5Y7Q2K4M9X0B1C2D", "main", None, kind, tables, datetime.now(UTC), aborted=aborted)
 
 
-def _decide(kind: WriterKind, *states: TableState, pin: int = PIN, aborted: bool = False) -> Decision:
+def _decide(
+    kind: WriterKind, *states: TableState, pin: int = PIN, aborted: bool = False, schema_staged: bool = False
+) -> Decision:
     keys = [f"node:{number}" for number in range(len(states))]
     record = _record(kind, dict.fromkeys(keys, PIN), aborted=aborted)
-    return decide(record, dict(zip(keys, states, strict=True)), dict.fromkeys(keys, pin))
+    found = dict(zip(keys, states, strict=True))
+    return decide(record, found, dict.fromkeys(keys, pin), schema_staged=schema_staged)
 
 
 @pytest.mark.parametrize("kind", WriterKind)
@@ -126,8 +129,21 @@ def test_one_unexplained_table_takes_everything_back(kind: WriterKind, state: Ta
 @pytest.mark.parametrize("kind", WriterKind)
 def test_everything_moved_as_announced_goes_forward(kind: WriterKind) -> None:
     moved = TableState.ROLLED_PAST_EXPECTED
-    assert _decide(kind, moved) is Decision.ROLL_FORWARD
-    assert _decide(kind, moved, moved) is Decision.ROLL_FORWARD
+    assert _decide(kind, moved, schema_staged=True) is Decision.ROLL_FORWARD
+    assert _decide(kind, moved, moved, schema_staged=True) is Decision.ROLL_FORWARD
+
+
+@pytest.mark.parametrize("states", [(), (TableState.ROLLED_PAST_EXPECTED,)], ids=str)
+def test_a_schema_change_without_its_staged_files_never_came_to_its_end(states: tuple[TableState, ...]) -> None:
+    assert _decide(WriterKind.SCHEMA_APPLY, *states) is Decision.ROLL_BACK
+
+
+@pytest.mark.parametrize("head", [PIN + 1, PIN + 3])
+def test_staged_schema_files_prove_that_every_table_of_a_schema_change_is_done(head: int) -> None:
+    proven = {"maintenance_only": False, "schema_staged": True}
+    intent = _intent("a", PIN, PIN + 1)
+    assert classify(WriterKind.SCHEMA_APPLY, intent, head, PIN, **proven) is TableState.ROLLED_PAST_EXPECTED
+    assert classify(WriterKind.BRANCH_MERGE, intent, head, PIN, **proven) is TableState.INCOMPLETE_PHASE_B
 
 
 @pytest.mark.parametrize("kind", [*STRICT, *MULTISTEP])
@@ -142,7 +158,7 @@ def test_maintenance_keeps_what_is_done_and_leaves_out_the_rest(kind: WriterKind
 
 @pytest.mark.parametrize("kind", STRICT + MULTISTEP)
 def test_a_record_without_tables_goes_forward(kind: WriterKind) -> None:
-    assert _decide(kind) is Decision.ROLL_FORWARD
+    assert _decide(kind, schema_staged=True) is Decision.ROLL_FORWARD
 
 
 def test_every_combination_of_two_states_has_a_decision() -> None:

@@ -17,12 +17,14 @@ import omnigraph as og
 from omnigraph import failpoints
 from omnigraph.errors import CorruptGraph, ExpectedVersionMismatch, RecoveryRequired
 from omnigraph.ids import RECOVERY_ACTOR
+from omnigraph.schema.compile import compile_schema
+from omnigraph.schema.contract import state_text
 from omnigraph.storage.recovery.audit import TableOutcome
 from omnigraph.storage.tables import version_file
 from omnigraph.write.change import Change
 from tests.crash.foreign import ACTOR_OF_THE_DEAD, COMPANY, OPERATION, PERSON, Scene, record_bytes, scene
 from tests.support.crash_checks import assert_sound, settled
-from tests.support.crash_graph import ACTOR, BRANCH, MAIN, marks, perform
+from tests.support.crash_graph import ACTOR, BRANCH, MAIN, SCHEMA, marks, perform
 from tests.support.kill_runner import Target, kill_opening
 from tests.support.ledger import Ledger
 
@@ -165,7 +167,8 @@ def _resolve_and_check(uri: str, folder: Path, branch: str, record: Record) -> N
     heads = {key: int(place.table(key).version) for key in record.tables}
     with og.open(uri, mode="ro") as reader:
         before, rows = reader.commits.head(branch).id, marks(reader, branch)
-    with settled(uri, branch, place.ledger) as graph:
+    strands = record.end == "forward" and any("delete" in steps for steps in record.moves.values())
+    with settled(uri, branch, place.ledger, allowed={"endpoints"} if strands else set()) as graph:
         (audit,) = graph.recoveries
         assert (audit.operation_id, audit.actor, audit.writer_kind) == (OPERATION, ACTOR_OF_THE_DEAD, record.kind)
         assert audit.kind == ("RolledForward" if record.end in ("forward", "stale") else "RolledBack")
@@ -288,8 +291,32 @@ def test_a_merge_without_table_work_becomes_a_merge_commit(tmp_path: Path) -> No
         assert (head.parent, head.merged_parent, head.actor) == (before, source, RECOVERY_ACTOR)
 
 
+def _stage_schema(uri: str, text: str) -> None:
+    """The three files that other software puts beside the live ones after its last table."""
+    compiled = compile_schema(text)
+    contents = (compiled.source, compiled.ir_text, state_text(compiled.hash))
+    for name, content in zip(("_schema.pg", "_schema.ir.json", "__schema_state.json"), contents, strict=True):
+        Path(uri, f"{name}.staging").write_text(content, encoding="utf-8")
+
+
+def test_a_schema_change_of_other_software_that_staged_no_files_is_taken_back(tmp_path: Path) -> None:
+    place = scene(str(tmp_path / "g"), tmp_path)
+    place.move(PERSON, "append")
+    pin = place.pins[PERSON].version
+    place.leave_record(
+        "SchemaApply",
+        [(PERSON, pin, pin + 1)],
+        tombstones=[{"table_key": "edge:WorksAt", "tombstone_version": place.pins["edge:WorksAt"].version + 1}],
+    )
+    with settled(place.uri, MAIN, place.ledger) as graph:
+        assert "edge:WorksAt" in graph.snapshot().tables
+        assert [recovery.kind for recovery in graph.recoveries] == ["RolledBack"]
+
+
 def test_a_finished_schema_change_registers_new_tables_and_hides_dropped_ones(tmp_path: Path) -> None:
     place = scene(str(tmp_path / "g"), tmp_path)
+    text = SCHEMA.replace("edge WorksAt: Person -> Company { mark: String }", "node Planet { size: I32? }")
+    _stage_schema(place.uri, text)
     rows = pa.table({"id": ["a", "b"]}, schema=pa.schema([pa.field("id", pa.string(), nullable=False)]))
     lance.write_dataset(rows, f"{place.uri}/nodes/0000000000000001", enable_stable_row_ids=True)
     dropped = place.pins["edge:WorksAt"].version
@@ -305,6 +332,8 @@ def test_a_finished_schema_change_registers_new_tables_and_hides_dropped_ones(tm
         assert "edge:WorksAt" not in tables
         (audit,) = graph.recoveries
         assert audit.outcomes == (TableOutcome("node:Planet", 0, 1),)
+        assert graph.schema.text == text
+        assert not list(Path(place.uri).glob("*.staging"))
     with og.open(place.uri, actor=ACTOR) as graph:
         assert graph.snapshot().tables == tables
         assert len(graph.recoveries) == 1

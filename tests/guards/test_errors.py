@@ -20,7 +20,9 @@ def classes_of(module: Any) -> list[type[OmniGraphError]]:
     return [
         value
         for value in vars(module).values()
-        if inspect.isclass(value) and issubclass(value, OmniGraphError) and value.__module__ == module.__name__
+        if inspect.isclass(value)
+        and issubclass(value, OmniGraphError)
+        and value.__module__ in (module.__name__, OmniGraphError.__module__)
     ]
 
 

@@ -17,6 +17,14 @@ def test_every_expected_name_is_there() -> None:
     assert [name for name in EXPECTED if not hasattr(omnigraph, name)] == []
 
 
+def test_names_are_listed_before_they_are_loaded() -> None:
+    assert set(EXPECTED) <= set(dir(omnigraph))
+
+
+def test_a_name_that_does_not_exist_is_an_attribute_error() -> None:
+    assert not hasattr(omnigraph, "nothing_of_this_name")
+
+
 def test_nothing_public_stands_in_the_front_door_by_accident() -> None:
     shown = {
         name

@@ -15,16 +15,18 @@ import pytest
 from tests.support.source_tree import ROOT, Source, python_sources
 
 BASE = {"errors", "ids", "limits"}
-INSIDE = BASE | {"failpoints"}
+INSIDE = BASE | {"failpoints", "progress"}
 ROOMS_OF_GRAPH = {"history", "upkeep", "engine", "write", "policy", "embed", "storage", "query", "schema"}
 FRONT_DOOR = "omnigraph"
 
 MAY_KNOW: dict[str, set[str]] = {
     # the ground floor
-    "errors": set(),
+    "error_base": set(),
+    "errors": {"error_base"},
     "limits": set(),
     "ids": {"errors", "limits"},
     "failpoints": {"errors"},
+    "progress": set(),
     # the two languages know nothing of files
     "schema": BASE,
     "query": BASE | {"schema"},

@@ -161,7 +161,7 @@ def test_parquet_files_hold_native_types_and_load_again(tmp_path: Path) -> None:
         row = table.to_pylist()[1]
         assert (row["id"], row["day"], row["at"], row["x"]) == ("b", date(2024, 1, 1), moment, b"hi")
         with og.init(tmp_path / "h", schema) as other:
-            other.load(tmp_path / "out", "overwrite")
+            other.load(tmp_path / "out", "overwrite", engine="embedded")
             assert other.export().text == graph.export().text
 
 

@@ -40,7 +40,7 @@ def test_a_folder_a_pattern_and_several_paths_are_one_commit_each(tmp_path: Path
     ):
         with people(tmp_path / f"g{number}") as graph:
             head = graph.commits.head().id
-            result = graph.load(source, "append")
+            result = graph.load(source, "append", engine="embedded")
             assert (result.nodes, result.edges) == ({"Person": 3}, {"Knows": 1})
             assert graph.commits.list()[1].id == head
             assert ids_of(graph, "Person") == {"ann", "bob", "cid"}
@@ -71,10 +71,11 @@ def test_files_named_after_their_type_need_no_mapping(tmp_path: Path) -> None:
     pcsv.write_csv(pa.table({"src": ["ann"], "dst": ["bob"]}), folder / "Knows.csv")
     (folder / "Note.json").write_text('{"text":"x"}')
     with people(tmp_path / "g") as graph:
-        assert graph.load(folder, "append").total == 4
+        assert graph.load(folder, "append", engine="embedded").total == 4
     with people(tmp_path / "h") as graph:
-        assert graph.load(folder / "Person.parquet", "append", type="Person").nodes == {"Person": 2}
-        assert graph.load(folder / "Note.json", "append", type="Note", format="json").nodes == {"Note": 1}
+        assert graph.load(folder / "Person.parquet", "append", type="Person", engine="embedded").nodes == {"Person": 2}
+        note = graph.load(folder / "Note.json", "append", type="Note", format="json", engine="embedded")
+        assert note.nodes == {"Note": 1}
 
 
 def test_a_csv_field_means_what_the_same_json_means(tmp_path: Path) -> None:
@@ -94,7 +95,7 @@ def test_a_csv_field_means_what_the_same_json_means(tmp_path: Path) -> None:
         '"ns":[],"ds":[19723],"ats":["2025-06-01"],"x":"base64:","e":"blue"}}\n'
     )
     with og.init(tmp_path / "g", WIDE) as one, og.init(tmp_path / "h", WIDE) as other:
-        one.load(tmp_path / "Thing.csv", "append")
+        one.load(tmp_path / "Thing.csv", "append", engine="embedded")
         other.load(tmp_path / "same.jsonl", "append")
         assert one.export().text == other.export().text
         assert one.snapshot().count("Thing") == 3
@@ -121,7 +122,7 @@ def test_a_csv_field_that_does_not_fit_is_refused_with_its_row(
     path = tmp_path / "Thing.csv"
     path.write_text(f"k,{field}\n" + "".join(f"a{n},\n" for n in range(20)) + f"bad,{value}\n" + "b,\n")
     with og.init(tmp_path / "g", WIDE) as graph, pytest.raises(InvalidRow) as caught:
-        graph.load(path, "append")
+        graph.load(path, "append", engine="embedded")
     assert caught.value.message.startswith(message)
     assert (caught.value.details["file"], caught.value.details["line"]) == (str(path), 21)
 
@@ -131,8 +132,8 @@ def test_a_csv_row_with_too_many_fields_is_refused(tmp_path: Path) -> None:
     path.write_text("handle,age\nann,1\nbob,1,2\ncid,3\n")
     with people(tmp_path / "g") as graph:
         with pytest.raises(InvalidRow, match="row has 3 columns, expected 2"):
-            graph.load(path, "append")
-        result = graph.load(path, "append", on_error="reject")
+            graph.load(path, "append", engine="embedded")
+        result = graph.load(path, "append", on_error="reject", engine="embedded")
         assert ids_of(graph, "Person") == {"ann", "cid"}
         assert [(row["line"], row["record"]) for row in result.rejects.to_pylist()] == [(2, "bob,1,2")]
 
@@ -186,17 +187,17 @@ def test_what_cannot_be_a_source_is_refused_with_a_hint(tmp_path: Path) -> None:
         (tmp_path / "bad.parquet", {"type": "Person"}, InputError, "cannot read .*bad.parquet as parquet"),
         (tmp_path / "x", {"format": "yaml"}, InputError, "unknown format 'yaml'"),
         ({"Person": tmp_path / "x"}, {}, InputError, "cannot tell what"),
-        ("s3://bucket/x.jsonl", {}, InputError, "reads local files"),
+        ("ftp://host/x.jsonl", {}, InputError, "s3://bucket/key"),
         ({"Person": pa.table({"name": ["a"]})}, {}, InvalidRow, "unknown input field 'name' for 'node:Person'"),
         ({"Person": pa.table({"handle": ["a"], "_rowid": [1]})}, {}, InvalidRow, "unknown input field '_rowid'"),
     ]
     with people(tmp_path / "g") as graph:
         for source, options, kind, message in cases:
             with pytest.raises(kind, match=message):
-                graph.load(source, "append", **options)
+                graph.load(source, "append", **options, engine="embedded")
         for mode, options in (("upsert", {}), ("append", {"on_error": "ignore"}), ("append", {"max_rejects": -1})):
             with pytest.raises(InputError):
-                graph.load(tmp_path / "x", mode, **options)  # type: ignore[arg-type]
+                graph.load(tmp_path / "x", mode, **options, engine="embedded")  # type: ignore[arg-type]
         assert len(graph.commits.list()) == 1
 
 

@@ -1,4 +1,4 @@
-"""Random operations on a real graph against the model in memory, see `machine.py`."""
+"""Random operations on a real graph against the model in memory, see `machine.py` and `merging.py`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.model.machine import GraphMachine
+from tests.model.merging import MergingMachine
 
 
 def play(root: str, *, examples: int, steps: int, crashes: int) -> int:
@@ -22,7 +22,7 @@ def play(root: str, *, examples: int, steps: int, crashes: int) -> int:
         return made[-1]
 
     run_state_machine_as_test(
-        lambda: GraphMachine(make_root, crashes), settings=settings(max_examples=examples, stateful_step_count=steps)
+        lambda: MergingMachine(make_root, crashes), settings=settings(max_examples=examples, stateful_step_count=steps)
     )
     return len(made)
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from omnigraph.query import lint
-from omnigraph.query.lint import SchemaSource
+from omnigraph.query.lint import SchemaSource, lint
 from tests.language.query.fixtures import small_catalog
 
 GOOD = "query a() { match { $p: Person } return { $p } }"

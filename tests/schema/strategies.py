@@ -22,6 +22,16 @@ class Declaration:
     header: str
     items: tuple[str, ...] = ()
 
+    @property
+    def name(self) -> str:
+        return self.header.split()[1].rstrip(":")
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """The types that an edge goes between; none for anything else."""
+        words = self.header.split()
+        return (words[2], words[4]) if words[0] == "edge" else ()
+
     def text(self, rng: random.Random | None = None) -> str:
         items = list(self.items)
         gap = " "
@@ -179,3 +189,74 @@ def drafts(draw: st.DrawFn) -> Draft:
         items = [*(each.text() for each in columns), *draw(_constraints(columns)), *endpoints]
         declarations.append(Declaration(header, tuple(items)))
     return Draft(tuple(declarations))
+
+
+_NEW_ITEMS = (
+    "fresh{}: I32?",
+    "fresh{}: String? @index",
+    "fresh{}: String",
+    "fresh{}: Date? @unique",
+    'fresh{}: I64? @rename_from("gone")',
+)
+
+
+def edited(draft: Draft, data: st.DataObject) -> str:
+    """The text of a draft after a few changes; it may no longer compile."""
+    declarations = list(draft.declarations)
+    for turn in range(data.draw(st.integers(1, 4))):
+        if not declarations:
+            break
+        at = data.draw(st.integers(0, len(declarations) - 1))
+        chosen = declarations[at]
+        items = list(chosen.items)
+        match data.draw(st.sampled_from(["drop", "add", "retype", "relax", "rename", "rename type", "drop type"])):
+            case "drop" if items:
+                items.pop(data.draw(st.integers(0, len(items) - 1)))
+            case "add":
+                items.append(data.draw(st.sampled_from(_NEW_ITEMS)).format(turn))
+            case "retype":
+                items = [item.replace("32", "64", 1) for item in items]
+            case "relax":
+                items = [item if item.startswith("@") else _relaxed(item) for item in items]
+            case "rename":
+                items = [hinted(item) for item in items]
+            case "rename type" if chosen.header.startswith("node"):
+                declarations = with_new_name(declarations, chosen)
+                continue
+            case "drop type":
+                declarations = [each for each in declarations if each is not chosen and chosen.name not in each.ends]
+                continue
+        declarations[at] = Declaration(chosen.header, tuple(items))
+    return Draft(tuple(declarations)).text()
+
+
+def with_new_name(declarations: list[Declaration], node: Declaration) -> list[Declaration]:
+    """The declarations with another name for a node, its hint, and the name in every edge."""
+    rest = node.header.split(None, 2)[2:]
+    header = " ".join([f'node {node.name}z @rename_from("{node.name}")', *rest])
+    renamed = Declaration(header, node.items)
+    return [renamed if each is node else _mentioning(each, node.name, renamed.name) for each in declarations]
+
+
+def _mentioning(declaration: Declaration, old: str, new: str) -> Declaration:
+    """An edge whose ends have got another name; anything else as it is."""
+    if old not in declaration.ends:
+        return declaration
+    head, colon, rest = declaration.header.partition(": ")
+    source, arrow, target, *more = rest.split(None, 3)
+    ends = [new if end == old else end for end in (source, target)]
+    return Declaration(f"{head}{colon}{ends[0]} {arrow} {' '.join([ends[1], *more])}", declaration.items)
+
+
+def _relaxed(item: str) -> str:
+    name, _, rest = item.partition(": ")
+    core, gap, annotations = rest.partition(" @")
+    return f"{name}: {core.rstrip('?')}?{gap}{annotations}"
+
+
+def hinted(item: str) -> str:
+    """A property under another name, with the hint that says so; a constraint stays."""
+    if item.startswith("@"):
+        return item
+    name, _, rest = item.partition(": ")
+    return f'z{name}: {rest} @rename_from("{name}")'

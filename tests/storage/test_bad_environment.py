@@ -133,9 +133,13 @@ def test_an_open_graph_survives_its_disk_becoming_read_only(small_disk: Path) ->
 
 
 AS_NOBODY = """
-import os, sys
+import os, sys, tempfile
 import omnigraph as og
 from tests.support.small_graphs import people, persons
+with tempfile.TemporaryDirectory() as warm:  # imports that come late must not need the rights of root
+    people(warm + "/g").close()
+    og.open(warm + "/g").write([persons("b")])
+    og.open(warm + "/g", mode="ro").snapshot().arrow("Person")
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 with og.open(sys.argv[1], mode="ro") as graph:
     print(sorted(graph.snapshot().arrow("Person").column("id").to_pylist()))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -44,13 +44,17 @@ def files(uri: str) -> dict[str, tuple[int, str]]:
 
 
 @contextmanager
-def settled(uri: str, branch: str, ledger: Path, *, mirrored: bool = True) -> Iterator[og.Graph]:
+def settled(
+    uri: str, branch: str, ledger: Path, *, mirrored: bool = True, allowed: Set[str] = frozenset()
+) -> Iterator[og.Graph]:
     """Open the graph as a new writer would, hold everything against everything, open it again: nothing may change.
 
-    Gives the second handle. ``mirrored=False`` is for the one gap that only the next write of a branch can notice.
+    Gives the second handle. ``mirrored=False`` is for the one gap that only the next write of a branch can notice,
+    ``allowed`` names checks of `verify` that other software has broken.
     """
     with og.open(uri, actor=ACTOR) as graph:
         assert_sound(graph, branch, ledger, mirrored=mirrored)
+        assert_whole(graph, allowed if mirrored else allowed | {"mirrors"})
         version = graph.snapshot(branch).version
     before = files(uri)
     with og.open(uri, actor=ACTOR) as graph:
@@ -72,6 +76,13 @@ def assert_sound(graph: og.Graph, branch: str, ledger: Path, *, mirrored: bool =
         assert_mirrored(graph, branch)
 
 
+def assert_whole(graph: og.Graph, allowed: Set[str] = frozenset()) -> None:
+    """The graph's own proof finds nothing; leftovers that do no harm are allowed."""
+    report = graph.verify()
+    wrong = {problem.check for problem in report.problems if not problem.harmless}
+    assert not wrong - allowed, str(report)
+
+
 def assert_pins_are_heads(graph: og.Graph, branch: str) -> None:
     """Every table that the branch owns ends at its pin; a fork that the branch does not show yet stands on the pin."""
     tables = graph._store.tables
@@ -85,13 +96,14 @@ def assert_pins_are_heads(graph: og.Graph, branch: str) -> None:
 
 
 def assert_mirrored(graph: og.Graph, branch: str) -> None:
-    """The commit mirrors tell the same history as the manifest, each commit once."""
+    """The commit mirrors tell the same history as the manifest, each commit once; those of merged branches are not
+    among them, because a reader of the mirrors takes the highest version for the head."""
     store = graph._store
-    known = lineage.commits_of(store.tables, store.snapshot(branch))
-    own = {commit.id: commit.actor for commit in known.values()}
+    known = lineage.own_commits(store.tables, store.snapshot(branch))
+    own = {commit.id: commit.actor for commit in known}
     mirror = store.tables.newest_or_none(lineage.COMMITS_PATH, store.lance_branch(branch))
     if mirror is None:
-        assert all(commit.branch != branch for commit in known.values()), f"branch {branch} has commits and no mirror"
+        assert all(commit.branch != branch for commit in known), f"branch {branch} has commits and no mirror"
         return
     rows = mirror.to_table()
     copied = Counter(rows.column("graph_commit_id").to_pylist())

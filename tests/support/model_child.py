@@ -27,6 +27,8 @@ def main(text: str) -> None:
                 graph.branches.create(order["name"], order["branch"])
             case "delete":
                 graph.branches.delete(order["name"])
+            case "merge":
+                graph.branches.merge(order["name"], order["branch"])
 
 
 if __name__ == "__main__":

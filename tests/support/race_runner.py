@@ -22,7 +22,7 @@ import omnigraph as og
 from omnigraph.storage import lineage
 from omnigraph.storage.snapshot import fold
 from tests.support import ledger as ledgers
-from tests.support.crash_checks import assert_mirrored, assert_pins_are_heads, files, records
+from tests.support.crash_checks import assert_mirrored, assert_pins_are_heads, assert_whole, files, records
 from tests.support.race_graph import marks, perform
 from tests.support.source_tree import ROOT
 from tests.support.waiting import wait_until
@@ -132,6 +132,7 @@ def assert_sound(race: Race) -> None:
         assert_rows_are_sound(graph, race.branch)
         assert_pins_are_heads(graph, race.branch)
         assert_pins_are_heads(graph, "main")
+        assert_whole(graph, {"mirrors"})  # what a killed writer did not copy is looked at after the next write
         newest = graph.snapshot(race.branch)._stored
         assert fold(newest.handle, race.branch).pins == newest.pins, "the newest fragment and the history disagree"
         shown = marks(graph.snapshot(race.branch))

@@ -12,20 +12,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from omnigraph import limits
 from omnigraph.engine.result import Result
 from omnigraph.engine.run import Explanation, explain, plan_query, run_plan
 from omnigraph.engine.view import View
-from omnigraph.query import bind_params, check_read, lint, parse_queries
-from omnigraph.query.lint import Report, SchemaSource
+from omnigraph.query import bind_params, check_read, parse_queries
 from omnigraph.query.plan import Plan
 from omnigraph.query.typed import TypedQuery
 from omnigraph.schema.catalog import Catalog
 from omnigraph.storage import lineage
 from omnigraph.storage.snapshot import Snapshot
 from omnigraph.storage.store import GraphStore
+
+if TYPE_CHECKING:
+    from omnigraph.query.lint import Report
 
 _T = TypeVar("_T")
 
@@ -42,18 +44,23 @@ class ReadRequest:
 
 
 class Reads:
-    """Runs reads of one graph with one schema."""
+    """Runs reads of one graph, each with the schema of the state it reads.
 
-    def __init__(self, store: GraphStore, catalog: Catalog) -> None:
+    Args:
+        catalog_of: the schema of a state.
+    """
+
+    def __init__(self, store: GraphStore, catalog_of: Callable[[Snapshot], Catalog]) -> None:
         self._store = store
-        self._catalog = catalog
+        self._catalog_of = catalog_of
         self._queries: _Recent[TypedQuery] = _Recent()
         self._plans: _Recent[Plan] = _Recent()
 
     def run(self, request: ReadRequest) -> Result:
-        query = self._typed(request.source, request.name)
+        catalog = self._catalog_of(request.snapshot)
+        query = self._typed(request.source, request.name, catalog)
         params = bind_params(query, request.params)
-        view = View(self._store, request.snapshot, self._catalog)
+        view = View(self._store, request.snapshot, catalog)
         key = (query, request.snapshot.branch, request.snapshot.version)
         plan = self._plans.get(key, lambda: plan_query(view, query))
         table = run_plan(view, plan, params)
@@ -68,25 +75,29 @@ class Reads:
         )
 
     def explain(self, request: ReadRequest, *, run: bool) -> Explanation:
-        query = self._typed(request.source, request.name)
+        catalog = self._catalog_of(request.snapshot)
+        query = self._typed(request.source, request.name, catalog)
         params = bind_params(query, request.params) if run else None
-        return explain(View(self._store, request.snapshot, self._catalog), query, params)
+        return explain(View(self._store, request.snapshot, catalog), query, params)
 
     def keep_topologies(self, snapshot: Snapshot) -> list[str]:
         """Write topologies of large edge types for processes that start later."""
-        return View(self._store, snapshot, self._catalog).keep_topologies(limits.PERSISTED_EDGES)
+        return View(self._store, snapshot, self._catalog_of(snapshot)).keep_topologies(limits.PERSISTED_EDGES)
 
-    def lint(self, source: str | Path) -> Report:
+    def lint(self, source: str | Path, snapshot: Snapshot) -> Report:
+        from omnigraph.query.lint import SchemaSource, lint
+
         text, file = _text(source)
-        return lint(text, self._catalog, file, schema_source=SchemaSource("graph", self._store.location.uri))
+        catalog = self._catalog_of(snapshot)
+        return lint(text, catalog, file, schema_source=SchemaSource("graph", self._store.location.uri))
 
-    def _typed(self, source: str | Path, name: str | None) -> TypedQuery:
+    def _typed(self, source: str | Path, name: str | None, catalog: Catalog) -> TypedQuery:
         text, file = _text(source)
 
         def compile_text() -> TypedQuery:
-            return check_read(parse_queries(text, file).find(name), self._catalog)
+            return check_read(parse_queries(text, file).find(name), catalog)
 
-        return self._queries.get((text, name), compile_text)
+        return self._queries.get((catalog.hash, text, name), compile_text)
 
 
 def _text(source: str | Path) -> tuple[str, str | None]:

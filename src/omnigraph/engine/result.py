@@ -69,6 +69,12 @@ class Result:
         for start in range(0, len(self), limits.RESULT_BATCH_ROWS):
             yield from self._rows(start, limits.RESULT_BATCH_ROWS)
 
+    def values(self) -> Iterator[tuple[Any, ...]]:
+        """Row after row as JSON values in the order of `columns`, which keeps columns with the same name apart."""
+        for start in range(0, len(self), limits.RESULT_BATCH_ROWS):
+            columns = [self._json_column(index, start, limits.RESULT_BATCH_ROWS) for index in range(len(self.columns))]
+            yield from zip(*columns, strict=True)
+
     def rows(self) -> list[dict[str, Any]]:
         """Every row as a dict of JSON values. Of columns with the same name the last one wins."""
         return self._rows(0, len(self))
@@ -90,7 +96,7 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """The envelope of the interfaces, with JSON values."""
-        return {**self._head(), "rows": self.rows(), **self._tail()}
+        return {**self.head(), "rows": self.rows(), **self._tail()}
 
     def to_json(self, *, indent: int | None = None) -> str:
         """The envelope as JSON text: on one line, or indented for people."""
@@ -116,7 +122,8 @@ class Result:
             note += f"; the first {rows} and {_counted(width, 'column')} are shown"
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{note}</p>"
 
-    def _head(self) -> dict[str, Any]:
+    def head(self) -> dict[str, Any]:
+        """The envelope without the rows: which query, on which state, how many rows, their columns."""
         moment = format_datetime(self.at) if isinstance(self.at, datetime) else self.at
         return {
             "query_name": self.query_name,
@@ -134,7 +141,7 @@ class Result:
     def _json_parts(self) -> Iterator[str]:
         """The envelope in pieces of one batch each, so that a big result is never a tree of Python objects."""
         encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-        yield encode(self._head())[:-1] + ',"rows":['
+        yield encode(self.head())[:-1] + ',"rows":['
         for start in range(0, len(self), limits.RESULT_BATCH_ROWS):
             yield "," if start else ""
             yield encode(self._rows(start, limits.RESULT_BATCH_ROWS))[1:-1]

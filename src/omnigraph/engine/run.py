@@ -57,6 +57,14 @@ class Explanation:
             shown.append(f"{self.rows:,} rows in {self.seconds * 1e3:.2f} ms")
         return "\n".join(shown)
 
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form: steps with their depth in the plan; rows and seconds where they were measured."""
+        steps = []
+        for number, line in enumerate(self.lines):
+            rows, seconds = self.measured.get(number, (None, None))
+            steps.append({"depth": line.depth, "text": line.text, "rows": rows, "seconds": seconds})
+        return {"steps": steps, "row_count": self.rows, "seconds": self.seconds}
+
 
 def explain(view: View, query: TypedQuery, params: dict[str, Any] | None) -> Explanation:
     """Show the plan of a query; with parameters also run it."""

@@ -7,46 +7,52 @@ because the threads behind the storage libraries do not survive one.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from omnigraph import ids
 from omnigraph.engine.reads import ReadRequest, Reads
 from omnigraph.engine.result import Result
 from omnigraph.engine.run import Explanation
 from omnigraph.errors import InternalError, ReadOnly
+from omnigraph.graph.changes import ChangeVerbs
+from omnigraph.graph.schema_control import SchemaControl
 from omnigraph.graph.snapshot import Snapshot
 from omnigraph.history.control import Branches, Commits, known_branch
-from omnigraph.history.export import ExportResult, Target, export
-from omnigraph.history.load import Destination, load, with_indexes
 from omnigraph.history.resolve import At, snapshot_at
-from omnigraph.query.lint import Report
+from omnigraph.history.schemas import Schemas
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.compile import CompiledSchema
-from omnigraph.storage.recovery import audit, sweep
-from omnigraph.storage.recovery.audit import Recovery
+from omnigraph.storage.section import is_held
 from omnigraph.storage.store import GraphStore
-from omnigraph.upkeep.indexes import IndexReport, ensure_indices
-from omnigraph.write.change import Change
-from omnigraph.write.commit import WriteRequest, WriteResult, write
-from omnigraph.write.load.gather import request_of
-from omnigraph.write.load.result import LoadResult
-from omnigraph.write.load.source import Source
-from omnigraph.write.mutate import MutationRequest, MutationResult, mutate
+
+# A process that only reads never pays for the rooms that write: each verb below imports its own.
+if TYPE_CHECKING:
+    from omnigraph.history.export import ExportResult, Target
+    from omnigraph.progress import Progress
+    from omnigraph.query.lint import Report
+    from omnigraph.storage.recovery.audit import Recovery
+    from omnigraph.upkeep.indexes import IndexReport
+    from omnigraph.upkeep.verify import VerifyReport
+    from omnigraph.write.change import Change
+    from omnigraph.write.commit import WriteResult
+    from omnigraph.write.load.result import LoadResult
+    from omnigraph.write.load.source import Source
+    from omnigraph.write.mutate import MutationResult
 
 
-class Graph:
+class Graph(ChangeVerbs):
     """An open graph. Get one from `omnigraph.open` or `omnigraph.init`; it is a context manager."""
 
     def __init__(self, store: GraphStore, compiled: CompiledSchema, *, mode: str, actor: str | None) -> None:
         self._store = store
-        self._compiled = compiled
+        self._schemas = Schemas(store, compiled)
         self._mode = mode
         self._actor = actor
         self._process = os.getpid()
-        self._reads = Reads(store, compiled.catalog)
+        self._reads = Reads(store, lambda snapshot: self._schemas.of(snapshot).catalog)
 
     @property
     def uri(self) -> str:
@@ -54,12 +60,24 @@ class Graph:
 
     @property
     def catalog(self) -> Catalog:
-        return self._compiled.catalog
+        """The types of main, as its newest state has them."""
+        self._reader()
+        return self._schemas.newest().catalog
+
+    def catalog_of(self, branch: str = ids.MAIN, at: At | None = None) -> Catalog:
+        """The types of one state: of a branch now, or at a commit id, a manifest version or a time."""
+        return self._schemas.of(snapshot_at(self._reader(), known_branch(branch), at)).catalog
+
+    @property
+    def schema(self) -> SchemaControl:
+        """Show, plan and change the schema."""
+        self._reader()
+        return SchemaControl(self._schemas, self._writer, self._actor)
 
     @property
     def branches(self) -> Branches:
-        """Make, list and delete branches."""
-        return Branches(self._reader, self._writer)
+        """Make, list, merge and delete branches."""
+        return Branches(self._reader, self._writer, self.catalog_of, self._actor)
 
     @property
     def commits(self) -> Commits:
@@ -69,7 +87,14 @@ class Graph:
     @property
     def recoveries(self) -> list[Recovery]:
         """Interrupted writes that were finished or taken back, oldest first."""
+        from omnigraph.storage.recovery import audit
+
         return audit.recoveries(self._reader().tables)
+
+    @property
+    def is_committing(self) -> bool:
+        """Whether this process is inside a commit section: a matter of milliseconds that is better not interrupted."""
+        return is_held()
 
     def snapshot(self, branch: str = ids.MAIN, at: At | None = None) -> Snapshot:
         """One consistent state: of a branch now, or at a commit id, a manifest version or a time."""
@@ -89,6 +114,8 @@ class Graph:
             base: snapshot that changes with ``reads_rows`` were computed from.
             if_commit: refuse unless this is the branch's head.
         """
+        from omnigraph.write.commit import WriteRequest, write
+
         request = WriteRequest(
             branch=known_branch(branch),
             changes=changes,
@@ -96,7 +123,8 @@ class Graph:
             base=base._stored if base else None,
             if_commit=if_commit,
         )
-        return write(self._writer(), self.catalog, request)
+        store = self._writer()
+        return self._schemas.write(request.branch, lambda catalog: write(store, catalog, request))
 
     def query(
         self,
@@ -132,7 +160,7 @@ class Graph:
 
     def lint(self, source: str | Path) -> Report:
         """Check every query of a text against the schema without running it."""
-        return self._reads.lint(source)
+        return self._reads.lint(source, self._reader().snapshot(ids.MAIN))
 
     def mutate(
         self,
@@ -157,8 +185,11 @@ class Graph:
         Raises:
             PreconditionFailed: ``if_commit`` is not the head.
         """
+        from omnigraph.write.mutate import MutationRequest, mutate
+
         request = MutationRequest(source, name, params, known_branch(branch), self._actor, if_commit)
-        return mutate(self._writer(), self.catalog, request)
+        store = self._writer()
+        return self._schemas.write(request.branch, lambda catalog: mutate(store, catalog, request))
 
     def load(
         self,
@@ -171,6 +202,8 @@ class Graph:
         max_rejects: int | None = None,
         format: str | None = None,
         type: str | None = None,
+        engine: str = "auto",
+        progress: bool | Callable[[Progress], None] | None = None,
     ) -> LoadResult:
         """Load files or tables as one commit: all of it or nothing.
 
@@ -186,13 +219,31 @@ class Graph:
             max_rejects: more rejected rows than this refuse the load after all.
             format: ``jsonl``, ``json``, ``parquet`` or ``csv`` for files whose suffix does not say it.
             type: type of the rows when the source does not name one.
+            engine: ``embedded`` loads in this process, ``spark`` on Spark. By default directories, patterns, Parquet,
+                CSV, DataFrames and large JSONL go to Spark where pyspark and Java are installed.
+            progress: True or False to show progress or not, or a function that is told; by default a bar on a terminal.
         """
-        request = request_of(source, mode, on_error, max_rejects, format=format, type=type)
-        base = known_branch(from_) if from_ is not None else None
-        destination = Destination(known_branch(branch), base, self._actor)
-        store = self._writer()
-        result = load(store, self.catalog, request, destination)
-        return with_indexes(result, lambda name: ensure_indices(store, self.catalog, name).commit)
+        from omnigraph.graph.carriers import Carrier, carried
+        from omnigraph.history.load import Destination, load, with_indexes
+        from omnigraph.progress import reporter
+        from omnigraph.upkeep.indexes import ensure_indices
+        from omnigraph.write.load.gather import request_of
+
+        def embedded() -> LoadResult:
+            request = request_of(source, mode, on_error, max_rejects, format=format, type=type)
+            base = known_branch(from_) if from_ is not None else None
+            destination = Destination(known_branch(branch), base, self._actor)
+            store = self._writer()
+            catalog = self._schemas.for_write(destination.branch, base).catalog
+            with reporter(progress) as report:
+                result = load(store, catalog, request, destination, report)
+                return with_indexes(result, lambda name: ensure_indices(store, catalog, name).commit, report)
+
+        def bulk(carrier: Carrier) -> LoadResult:
+            asked = {"branch": branch, "from_": from_, "on_error": on_error, "max_rejects": max_rejects}
+            return carrier(self, source, mode, format=format, type=type, progress=progress, **asked)
+
+        return carried(engine, source, format, embedded, bulk)
 
     def export(
         self,
@@ -209,17 +260,34 @@ class Graph:
             target: a path, an open file, or None for the text in the result; a directory for Parquet.
             types: names of types; None for all.
         """
+        from omnigraph.history.export import export
+
         return export(self._reader(), snapshot_at(self._store, known_branch(branch), at), target, types, format)
 
     def ensure_indices(self, branch: str = ids.MAIN) -> IndexReport:
         """Build missing indexes and extend those that lag behind; on main also the topology files."""
-        report = ensure_indices(self._writer(), self.catalog, known_branch(branch))
-        if known_branch(branch) == ids.MAIN:
+        from omnigraph.upkeep.indexes import ensure_indices
+
+        store, name = self._writer(), known_branch(branch)
+        report = self._schemas.write(name, lambda catalog: ensure_indices(store, catalog, name))
+        if name == ids.MAIN:
             self._reads.keep_topologies(self._store.snapshot(ids.MAIN))
         return report
 
+    def verify(self) -> VerifyReport:
+        """Prove that the graph is whole: every branch, table, row rule, commit and control file. Writes nothing.
+
+        Reads every id and endpoint once per branch that changed them. The report says what was checked, how much of
+        it, and everything that is wrong.
+        """
+        from omnigraph.upkeep.verify import verify
+
+        return verify(self._reader())
+
     def recover(self) -> int:
         """Finish or drop what dead writers left on any branch; returns how many there were."""
+        from omnigraph.storage.recovery import sweep
+
         return sweep.sweep(self._writer(), strict=True)
 
     def close(self) -> None:

@@ -7,16 +7,12 @@ from pathlib import Path
 from typing import Literal
 
 from omnigraph import ids
-from omnigraph.errors import InputError
+from omnigraph.errors import InputError, SchemaFilesDisagree
 from omnigraph.graph.handle import Graph
-from omnigraph.schema.arrow import table_schema
+from omnigraph.history.schemas import read_schema
 from omnigraph.schema.compile import CompiledSchema, compile_schema
-from omnigraph.schema.contract import check_files, missing_files, state_text
-from omnigraph.schema.paths import table_path
-from omnigraph.storage import create
-from omnigraph.storage.location import parse_location
-from omnigraph.storage.mirror import catch_up, follows
-from omnigraph.storage.recovery import sweep
+from omnigraph.schema.contract import IR_FILE, SOURCE_FILE, STATE_FILE, check_files, missing_files, state_text
+from omnigraph.storage.location import Location, parse_location
 from omnigraph.storage.store import GraphStore
 
 
@@ -32,6 +28,10 @@ def init(uri: str | os.PathLike[str], schema: str | Path, *, actor: str | None =
     Raises:
         AlreadyInitialized: there is a graph.
     """
+    from omnigraph.schema.arrow import table_schema
+    from omnigraph.schema.paths import table_path
+    from omnigraph.storage import create
+
     text, file = (schema.read_text(encoding="utf-8"), str(schema)) if isinstance(schema, Path) else (schema, None)
     compiled = compile_schema(text, file=file)
     catalog = compiled.catalog
@@ -40,15 +40,20 @@ def init(uri: str | os.PathLike[str], schema: str | Path, *, actor: str | None =
         for kind, types in (("node", catalog.nodes), ("edge", catalog.edges))
         for type_ in types.values()
     ]
-    new = create.NewGraph(compiled.source, compiled.ir_text, state_text(compiled.hash), tables, ids.actor_id(actor))
+    new = create.NewGraph(
+        compiled.source, compiled.ir_text, state_text(compiled.hash), tables, ids.actor_id(actor), compiled.hash
+    )
     create.create_graph(GraphStore(parse_location(uri)), new, force=force)
     return open_graph(uri, actor=actor)
 
 
-def open_graph(uri: str | os.PathLike[str], *, mode: Literal["rw", "ro"] = "rw", actor: str | None = None) -> Graph:
+def open_graph(
+    uri: str | os.PathLike[str] | Location, *, mode: Literal["rw", "ro"] = "rw", actor: str | None = None
+) -> Graph:
     """Open a graph.
 
     Args:
+        uri: directory, ``file://`` or ``s3://bucket/prefix``; a location brings its own options of the object store.
         mode: ``"rw"`` finishes interrupted writes and migrates old layouts first; ``"ro"`` never writes anything.
         actor: who the writes of this handle belong to.
 
@@ -61,20 +66,35 @@ def open_graph(uri: str | os.PathLike[str], *, mode: Literal["rw", "ro"] = "rw",
     store = GraphStore(parse_location(uri))
     store.snapshot(ids.MAIN)
     if mode == "rw":
-        store.refresh(ids.MAIN, migrate_layout=True)
-        sweep.sweep(store, strict=False)
-        snapshot = store.snapshot(ids.MAIN)
-        if not follows(store.tables, snapshot):
-            catch_up(store.tables, snapshot, store.sections)
+        _put_in_order(store)
     return Graph(store, _read_schema(store, mode), mode=mode, actor=ids.actor_id(actor))
 
 
+def _put_in_order(store: GraphStore) -> None:
+    """Migrate an old layout, finish interrupted writes and schema changes, fill the mirrors."""
+    from omnigraph.history.staged_schema import resolve_staging
+    from omnigraph.storage.mirror import catch_up, follows
+    from omnigraph.storage.recovery import sweep
+
+    store.refresh(ids.MAIN, migrate_layout=True)
+    sweep.sweep(store, strict=False)
+    resolve_staging(store)
+    snapshot = store.snapshot(ids.MAIN)
+    if not follows(store.tables, snapshot):
+        catch_up(store.tables, snapshot, store.sections)
+
+
 def _read_schema(store: GraphStore, mode: str) -> CompiledSchema:
-    files = {name: store.objects.read(name) for name in create.SCHEMA_FILES}
+    files = {name: store.objects.read(name) for name in (SOURCE_FILE, IR_FILE, STATE_FILE)}
     if None in files.values() and len(store.branch_refs()) == 1:
         completed = missing_files(files)
         if mode == "rw":
             for name, content in completed.items():
                 store.objects.create(name, content)
         files |= completed
-    return check_files(files)
+    try:
+        return check_files(files)
+    except SchemaFilesDisagree:
+        if mode == "rw" or store.snapshot(ids.MAIN).schema is None:
+            raise
+        return read_schema(store.objects, store.snapshot(ids.MAIN))  # a change is visible whose files are not in place

@@ -75,13 +75,20 @@ def export(
     """Write a state of the graph, or some types of it."""
     if isinstance(types, str):
         types = [types]
-    pins = _selected(snapshot, types)
+    pins = selected_pins(snapshot, types)
     if format_ == "jsonl":
         files, size, text = _export_lines(store, pins, target)
     elif format_ == "parquet":
         files, size, text = _export_parquet(store, pins, target)
     else:
         raise InputError(f"unknown format '{format_}'", hint="known: jsonl, parquet")
+    return export_result(snapshot, pins, files, size, text)
+
+
+def export_result(
+    snapshot: Snapshot, pins: list[Pin], files: tuple[str, ...], size: int, text: str | None = None
+) -> ExportResult:
+    """What was written of a state, for whoever wrote it."""
     counts = [(*pin.table_key.partition(":")[::2], pin.row_count) for pin in pins]
     return ExportResult(
         branch=snapshot.branch,
@@ -97,11 +104,11 @@ def export(
 
 def export_lines(store: GraphStore, snapshot: Snapshot, types: Sequence[str] | None = None) -> Iterator[memoryview]:
     """The lines of an export in pieces of some thousand rows."""
-    for pin in _selected(snapshot, types):
-        yield from _lines(store, pin)
+    for pin in selected_pins(snapshot, types):
+        yield from lines_of(store, pin)
 
 
-def _selected(snapshot: Snapshot, types: Sequence[str] | None) -> list[Pin]:
+def selected_pins(snapshot: Snapshot, types: Sequence[str] | None) -> list[Pin]:
     """The tables of the chosen types, ascending by table key; a name may mean a node type and an edge type."""
     pins = [pin for _, pin in sorted(snapshot.pins.items())]
     if types is None:
@@ -118,7 +125,8 @@ def _rows(store: GraphStore, pin: Pin) -> Iterator[pa.RecordBatch]:
     yield from rows_by_id(handle, list(handle.schema.names))
 
 
-def _lines(store: GraphStore, pin: Pin) -> Iterator[memoryview]:
+def lines_of(store: GraphStore, pin: Pin) -> Iterator[memoryview]:
+    """The lines of one table in pieces of some thousand rows."""
     for batch in _rows(store, pin):
         lines = json_lines(pin.table_key, batch)
         data = lines.buffers()[2]
@@ -132,9 +140,9 @@ def _export_lines(store: GraphStore, pins: list[Pin], target: Target) -> tuple[t
         size = _pour(store, pins, held.write)
         return (), size, held.getvalue().decode("utf-8")
     if not isinstance(target, str | os.PathLike):
-        return (), _pour(store, pins, _writer_of(target)), None
+        return (), _pour(store, pins, writer_of(target)), None
     path = Path(target)
-    with _complete(path) as draft, draft.open("wb") as raw:
+    with complete_file(path) as draft, draft.open("wb") as raw:
         if path.suffix == _PACKED:
             with gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as packed:
                 size = _pour(store, pins, packed.write)
@@ -146,13 +154,13 @@ def _export_lines(store: GraphStore, pins: list[Pin], target: Target) -> tuple[t
 def _pour(store: GraphStore, pins: list[Pin], write: Callable[[Any], Any]) -> int:
     size = 0
     for pin in pins:
-        for piece in _lines(store, pin):
+        for piece in lines_of(store, pin):
             write(piece)
             size += len(piece)
     return size
 
 
-def _writer_of(target: Any) -> Callable[[Any], Any]:
+def writer_of(target: Any) -> Callable[[Any], Any]:
     """How pieces of bytes go into an open file, binary or text."""
     if not hasattr(target, "write"):
         raise InputError(f"cannot export into a {type(target).__name__}", hint="pass a path or an open file")
@@ -168,23 +176,41 @@ def _export_parquet(store: GraphStore, pins: list[Pin], target: Target) -> tuple
     folder = Path(target)
     with _write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    names = [pin.table_key.partition(":")[2] for pin in pins]
     files = []
-    for pin, name in zip(pins, names, strict=True):
-        path = folder / (f"{name}.parquet" if names.count(name) == 1 else f"{pin.table_key.replace(':', '-')}.parquet")
-        with _complete(path) as draft:
+    for pin, name in zip(pins, parquet_names(pins), strict=True):
+        path = folder / name
+        with complete_file(path) as draft:
             _write_parquet(store, pin, draft)
         files.append(str(path))
     return tuple(files), sum(os.path.getsize(file) for file in files), None
 
 
+def parquet_names(pins: list[Pin]) -> list[str]:
+    """``<Type>.parquet``; the kind stands before it where a node type and an edge type have one name."""
+    names = [pin.table_key.partition(":")[2] for pin in pins]
+    return [
+        f"{name}.parquet" if names.count(name) == 1 else f"{pin.table_key.replace(':', '-')}.parquet"
+        for pin, name in zip(pins, names, strict=True)
+    ]
+
+
 def _write_parquet(store: GraphStore, pin: Pin, path: Path) -> None:
     handle = store.tables.at(pin.location, pin.branch, pin.version, pin.origin)
-    fields = [_plain_field(field) for field in handle.schema]
-    with pq.ParquetWriter(path, pa.schema(fields)) as writer:
+    schema = parquet_schema(handle.schema)
+    with pq.ParquetWriter(path, schema) as writer:
         for batch in _rows(store, pin):
-            columns = [_plain(column, field) for column, field in zip(batch.columns, fields, strict=True)]
-            writer.write_table(pa.table(columns, schema=pa.schema(fields)))
+            writer.write_batch(parquet_batch(batch, schema))
+
+
+def parquet_schema(stored: pa.Schema) -> pa.Schema:
+    """The columns of a table as a Parquet file has them."""
+    return pa.schema([_plain_field(field) for field in stored])
+
+
+def parquet_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Stored rows in the columns of their Parquet file."""
+    columns = [_plain(column, field) for column, field in zip(batch.columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _plain_field(stored: pa.Field) -> pa.Field:
@@ -211,7 +237,7 @@ def _plain(column: pa.Array, field: pa.Field) -> pa.Array:
 
 
 @contextmanager
-def _complete(path: Path) -> Iterator[Path]:
+def complete_file(path: Path) -> Iterator[Path]:
     """A file to write that takes its name when the block ends well."""
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     with _write_errors(path):

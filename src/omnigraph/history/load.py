@@ -7,7 +7,6 @@ failed load leaves nothing behind.
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -22,6 +21,7 @@ from omnigraph.errors import (
     StorageError,
 )
 from omnigraph.history.branches import create_branch, delete_branch, list_branches
+from omnigraph.progress import Report, Stage, silent
 from omnigraph.schema.catalog import Catalog
 from omnigraph.storage.manifest import Commit
 from omnigraph.storage.store import GraphStore
@@ -43,44 +43,50 @@ class Destination:
     actor: str | None
 
 
-def load(store: GraphStore, catalog: Catalog, request: LoadRequest, destination: Destination) -> LoadResult:
+def load(
+    store: GraphStore, catalog: Catalog, request: LoadRequest, destination: Destination, report: Report = silent
+) -> LoadResult:
     """Read everything, make the branch if it is missing and may be made, write one commit."""
     if destination.base is None:
         store.branch_ref(destination.branch)
     else:
         store.branch_ref(destination.base)
-    gathered = read(catalog, request)
-    created = _made(store, destination)
-    began = time.perf_counter()
+    timings: dict[str, float] = {}
+    with Stage("read", report, timings) as stage:
+        gathered = read(catalog, request)
+        stage.rows = sum(rows.num_rows for rows in gathered.rows.values())
+    created = make_branch(store, destination)
     try:
-        loaded = commit(store, catalog, request, gathered, destination.branch, destination.actor)
+        with Stage("commit", report, timings) as stage:
+            loaded = commit(store, catalog, request, gathered, destination.branch, destination.actor)
+            stage.rows = sum(loaded.counts.values())
     except (OutcomeUnknown, RecoveryRequired):
         raise
-    except OmniGraphError:
+    except (OmniGraphError, KeyboardInterrupt):
         if created:
             with contextlib.suppress(OmniGraphError):
                 delete_branch(store, destination.branch)
         raise
-    timings = {"read": gathered.seconds, "commit": time.perf_counter() - began}
     return _result(loaded, request, destination, created, timings)
 
 
-def with_indexes(result: LoadResult, ensure: Callable[[str], Commit | None]) -> LoadResult:
+def with_indexes(result: LoadResult, ensure: Callable[[str], Commit | None], report: Report = silent) -> LoadResult:
     """Bring the indexes of a branch up to date after a load that put many rows into a table.
 
     The load stands, whatever comes of it: an index that is missing changes no answer.
     """
-    if result.commit is None or max([*result.nodes.values(), *result.edges.values()]) <= limits.LOAD_INDEX_ROWS:
+    if result.commit is None or max([0, *result.nodes.values(), *result.edges.values()]) <= limits.LOAD_INDEX_ROWS:
         return result
-    began = time.perf_counter()
+    timings = dict(result.timings)
     indexed = None
-    with contextlib.suppress(ConflictError, LimitError, StorageError):
+    with Stage("index", report, timings) as stage, contextlib.suppress(ConflictError, LimitError, StorageError):
         indexed = ensure(result.branch)
-    timings = {**result.timings, "index": time.perf_counter() - began}
+        stage.rows = result.total
     return replace(result, index_commit=indexed, timings=timings)
 
 
-def _made(store: GraphStore, destination: Destination) -> bool:
+def make_branch(store: GraphStore, destination: Destination) -> bool:
+    """Make the branch of a load if it is missing and may be made; whether that happened."""
     if destination.base is None or destination.branch in {branch.name for branch in list_branches(store)}:
         return False
     try:

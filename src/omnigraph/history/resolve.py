@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TypeAlias
 
 from omnigraph import ids
-from omnigraph.errors import BranchNotFound, CommitNotFound, HistoricalVersionReclaimed, InputError
+from omnigraph.errors import BranchNotFound, CommitNotFound, HistoricalVersionReclaimed, InputError, InvalidName
 from omnigraph.storage import lineage
 from omnigraph.storage.manifest import Commit
 from omnigraph.storage.snapshot import Snapshot
@@ -18,6 +18,11 @@ from omnigraph.storage.store import GraphStore
 #: A moment: a commit id, a manifest version, or a time.
 At: TypeAlias = str | int | datetime
 
+#: A state: a branch, a moment, or a snapshot.
+Target: TypeAlias = At | Snapshot
+
+_VERSION_DIGITS = 18
+
 
 def snapshot_at(store: GraphStore, branch: str, at: At | None) -> Snapshot:
     """The state of a branch now (``at=None``) or at a moment."""
@@ -25,6 +30,47 @@ def snapshot_at(store: GraphStore, branch: str, at: At | None) -> Snapshot:
         return store.snapshot(branch)
     found, version = locate(store, branch, at)
     return store.snapshot_at(found, version)
+
+
+def snapshot_of(store: GraphStore, target: Target, branch: str) -> Snapshot:
+    """The state that a target names: a branch's newest one, a moment of ``branch``, or a snapshot itself.
+
+    A text is a branch if there is one of that name, else a commit id, a version number or a time.
+    """
+    if isinstance(target, Snapshot):
+        return target
+    if not isinstance(target, str):
+        return snapshot_at(store, branch, target)
+    text = target.strip()
+    if text == ids.MAIN or _is_branch(store, text):
+        return store.snapshot(text)
+    if ids.is_ulid(text) or ids.parse_synthetic_commit_id(text):
+        return snapshot_at(store, branch, text)
+    moment = _moment(text)
+    if moment is None:
+        raise BranchNotFound(
+            f"there is no branch {text!r}, and it is no commit id, version or time",
+            hint="list branches with branches.list(), commits with commits.list()",
+            branch=text,
+        )
+    return snapshot_at(store, branch, moment)
+
+
+def _is_branch(store: GraphStore, text: str) -> bool:
+    try:
+        store.branch_ref(ids.branch_name(text))
+    except (BranchNotFound, InvalidName):
+        return False
+    return True
+
+
+def _moment(text: str) -> At | None:
+    if text.isascii() and text.isdigit() and len(text) <= _VERSION_DIGITS:
+        return int(text)
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None
 
 
 def locate(store: GraphStore, branch: str, at: At | None) -> tuple[str, int]:
@@ -44,7 +90,33 @@ def locate(store: GraphStore, branch: str, at: At | None) -> tuple[str, int]:
     if not isinstance(at, str):
         raise InputError("a moment is a commit id, a version or a time")
     commit = get_commit(store, at, branch)
+    state_of(store, commit)
     return commit.branch, commit.version
+
+
+def state_of(store: GraphStore, commit: Commit) -> Snapshot:
+    """The state that a commit made.
+
+    Raises:
+        HistoricalVersionReclaimed: it is gone with its branch, also when another branch has its name by now.
+    """
+    try:
+        snapshot = store.snapshot_at(commit.branch, commit.version)
+    except BranchNotFound:
+        raise _gone(commit) from None
+    head = snapshot.head
+    is_recorded = head is not None and head.version == snapshot.version and ids.is_ulid(commit.id)
+    if is_recorded and head is not None and head.commit_id != commit.id:
+        raise _gone(commit)
+    return snapshot
+
+
+def _gone(commit: Commit) -> HistoricalVersionReclaimed:
+    return HistoricalVersionReclaimed(
+        f"the state of commit {commit.id} went with branch '{commit.branch}'",
+        hint="choose another commit",
+        commit_id=commit.id,
+    )
 
 
 def _holder(store: GraphStore, branch: str, version: int) -> str:

@@ -5,8 +5,7 @@ reads and writes dates, `lint.py` and `describe.py` report.
 """
 
 from omnigraph.query.check import check_query, check_read, check_write
-from omnigraph.query.lint import lint
 from omnigraph.query.parameters import bind_params
 from omnigraph.query.syntax.parse import parse_queries
 
-__all__ = ["bind_params", "check_query", "check_read", "check_write", "lint", "parse_queries"]
+__all__ = ["bind_params", "check_query", "check_read", "check_write", "parse_queries"]

@@ -7,7 +7,7 @@ reads them. A catalog is valid by construction: nobody downstream checks a schem
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -169,11 +169,15 @@ class EdgeType:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """A whole schema. Mappings are ordered by name; keys are exact names."""
+    """A whole schema. Mappings are ordered by name; keys are exact names.
+
+    ``hash`` names the schema, as every state of a graph records it; empty in a catalog that was not compiled whole.
+    """
 
     interfaces: Mapping[str, InterfaceType]
     nodes: Mapping[str, NodeType]
     edges: Mapping[str, EdgeType]
+    hash: str = field(default="", compare=False)
 
     def edge_by_word(self, word: str) -> EdgeType | None:
         """The edge type a query or a data file means by ``word``: case does not matter."""

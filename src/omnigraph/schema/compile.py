@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from omnigraph.schema.advice import warnings_of
@@ -61,4 +61,5 @@ def compile_schema(text: str, *, file: str | None = None) -> CompiledSchema:
     catalog = build_catalog(syntax, source)
     refuse_collisions(catalog)
     ir = ir_of(catalog)
-    return CompiledSchema(source.text, catalog, ir, ir_hash(ir), warnings_of(syntax, catalog, source))
+    named = replace(catalog, hash=ir_hash(ir))
+    return CompiledSchema(source.text, named, ir, named.hash, warnings_of(syntax, catalog, source))

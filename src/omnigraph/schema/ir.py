@@ -77,7 +77,7 @@ def _node(node: NodeType) -> dict[str, Any]:
         "inherited": list(node.inherited),
         "properties": _properties("node", node.name, node.properties.values()),
         "constraints": constraints_ir(node),
-        "annotations": _annotations(node.annotations),
+        "annotations": annotations_ir(node.annotations),
     }
 
 
@@ -90,7 +90,7 @@ def _edge(edge: EdgeType) -> dict[str, Any]:
         "cardinality": {"min": edge.cardinality.low, "max": edge.cardinality.high},
         "properties": _properties("edge", edge.name, edge.properties.values()),
         "constraints": constraints_ir(edge),
-        "annotations": _annotations(edge.annotations),
+        "annotations": annotations_ir(edge.annotations),
     }
 
 
@@ -100,13 +100,14 @@ def _properties(kind: str, owner: str, properties: Iterable[Property]) -> list[d
             "name": each.name,
             "prop_id": prop_id(kind, owner, each.name),
             "type": type_ir(each.type),
-            "annotations": _annotations(each.annotations),
+            "annotations": annotations_ir(each.annotations),
         }
         for each in properties
     ]
 
 
-def _annotations(annotations: Iterable[Annotation]) -> list[dict[str, Any]]:
+def annotations_ir(annotations: Iterable[Annotation]) -> list[dict[str, Any]]:
+    """Annotations without rename hints, each as ``{"name": …, "value": …, "keywords": {…}}``."""
     return [
         {"name": each.name, "value": each.value, "keywords": dict(each.keywords)}
         for each in annotations

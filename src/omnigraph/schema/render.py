@@ -75,8 +75,8 @@ def _node_constraints(node: NodeType) -> Iterator[str]:
     if node.key is not None and not _written_on_property(node, "key", node.key):
         yield f"@key({', '.join(node.key)})"
     yield from _column_constraints(node)
-    yield from (f"@range({each.property}, {_bounds(each)})" for each in node.ranges)
-    yield from (f"@check({each.property}, {_literal(each.pattern)})" for each in node.checks)
+    yield from (f"@range({each.property}, {bounds_text(each)})" for each in node.ranges)
+    yield from (f"@check({each.property}, {literal_text(each.pattern)})" for each in node.checks)
 
 
 def _column_constraints(type_: NodeType | EdgeType) -> Iterator[str]:
@@ -96,16 +96,18 @@ def _written_on_property(type_: NodeType | EdgeType, rule: str, columns: tuple[s
 def _annotation(annotation: Annotation) -> str:
     if annotation.value is None:
         return f"@{annotation.name}"
-    keywords = [f"{name}={_literal(value)}" for name, value in annotation.keywords]
-    return f"@{annotation.name}({', '.join([_literal(annotation.value), *keywords])})"
+    keywords = [f"{name}={literal_text(value)}" for name, value in annotation.keywords]
+    return f"@{annotation.name}({', '.join([literal_text(annotation.value), *keywords])})"
 
 
-def _bounds(bounds: Range) -> str:
-    low, high = ("" if bound is None else _literal(bound) for bound in (bounds.low, bounds.high))
+def bounds_text(bounds: Range) -> str:
+    """The bounds of a ``@range`` as they are written: ``0..9``, ``0.5..``."""
+    low, high = ("" if bound is None else literal_text(bound) for bound in (bounds.low, bounds.high))
     return f"{low}..{high}"
 
 
-def _literal(value: Literal) -> str:
+def literal_text(value: Literal) -> str:
+    """A value as it is written in the language."""
     match value:
         case bool():
             return "true" if value else "false"

@@ -32,18 +32,19 @@ def physical_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def has_blobs(schema: pa.Schema) -> bool:
-    return any(_is_blob(field) for field in schema)
+    return any(is_blob(field) for field in schema)
 
 
 def physical_rows(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Rows as a table of this physical schema takes them: bytes are wrapped, everything else stays."""
     for position, field in enumerate(schema):
-        if _is_blob(field) and rows.column(position).type != field.type:
+        if is_blob(field) and rows.column(position).type != field.type:
             rows = rows.set_column(position, field, _wrapped(rows.column(position), field.type))
     return rows
 
 
-def _is_blob(field: pa.Field) -> bool:
+def is_blob(field: pa.Field) -> bool:
+    """Whether a field of a stored table is a Lance blob column."""
     return bool(getattr(field.type, "extension_name", None) == _PHYSICAL.extension_name)
 
 

@@ -39,13 +39,14 @@ class NewTable:
 
 @dataclass(frozen=True, slots=True)
 class NewGraph:
-    """What a graph starts with: its three schema files and its empty tables."""
+    """What a graph starts with: its three schema files, the hash of its schema and its empty tables."""
 
     source: str
     ir: str
     state: str
     tables: Sequence[NewTable]
     actor: str | None
+    schema_hash: str | None = None
 
     @property
     def files(self) -> dict[str, bytes]:
@@ -162,7 +163,7 @@ def _create_manifest(store: GraphStore, graph: NewGraph) -> None:
         for table in graph.tables
     ]
     rows = [manifest.table_row(pin) for pin in pins]
-    rows.append(manifest.head_row(ids.MAIN, Head(genesis.id, None, 0, 1)))
+    rows.append(manifest.head_row(ids.MAIN, Head(genesis.id, None, 0, 1, graph.schema_hash)))
     rows += [manifest.table_version_row(pin) for pin in pins]
     rows.append(manifest.commit_row(genesis))
     with store_errors("create the manifest"):

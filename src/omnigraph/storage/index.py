@@ -7,9 +7,12 @@ covered, so the cost follows the new rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import lance
 
+from omnigraph import limits
 from omnigraph.storage.faults import store_errors
 from omnigraph.storage.stage import Staged
 from omnigraph.storage.tables import Handle
@@ -38,16 +41,29 @@ def _has_vector(handle: Handle, column: str) -> bool:
 
 
 def stage_index(handle: Handle, rows: int, work: Sequence[tuple[str, str, list[int]]]) -> Staged:
-    """Build index segments (column, kind, fragments) as one transaction."""
-    with store_errors("build an index"):
-        handle = handle.checkout_version(handle.version)  # building blocks a handle, and readers share theirs
-        segments = []
-        for column, kind, fragments in work:
-            options = {"num_partitions": 1, "metric": "l2"} if kind == "VECTOR" else {}
-            segment = handle.create_index_uncommitted(
-                column, _TYPES[kind], name=f"{column}_idx", fragment_ids=fragments, replace=True, **options
-            )
-            if kind == "INVERTED":  # until it is merged, even alone, its files cannot be searched
-                segment = handle.merge_existing_index_segments([segment])
-            segments.append(segment)
+    """Build index segments (column, kind, fragments) as one transaction, several columns at a time."""
+    with store_errors("build an index"), ThreadPoolExecutor(min(limits.INDEX_THREADS, len(work))) as threads:
+        segments = list(threads.map(lambda each: _segment(handle, *each), work))
         return Staged(lance.LanceOperation.CreateIndex(segments, []), handle.version, rows)
+
+
+def _segment(shared: Handle, column: str, kind: str, fragments: list[int]) -> Any:
+    handle = shared.checkout_version(shared.version)  # building blocks a handle, and readers share theirs
+    options = {"num_partitions": 1, "metric": "l2"} if kind == "VECTOR" else {}
+    segment = handle.create_index_uncommitted(
+        column, _TYPES[kind], name=_name(handle, column), fragment_ids=fragments, replace=True, **options
+    )
+    if kind == "INVERTED":  # until it is merged, even alone, its files cannot be searched
+        segment = handle.merge_existing_index_segments([segment])
+    return segment
+
+
+def _name(handle: Handle, column: str) -> str:
+    """An index keeps its name when its column is renamed; a new column of the old name must not take it over."""
+    taken = {index.name for index in handle.describe_indices() if list(index.field_names) != [column]}
+    name = f"{column}_idx"
+    return (
+        name
+        if name not in taken
+        else next(f"{name}_{number}" for number in range(2, len(taken) + 3) if f"{name}_{number}" not in taken)
+    )

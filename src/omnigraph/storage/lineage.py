@@ -11,6 +11,7 @@ from datetime import UTC
 
 from omnigraph import ids
 from omnigraph.storage import manifest
+from omnigraph.storage.commit_rows import recorded_commits as recorded_commits
 from omnigraph.storage.filters import equals
 from omnigraph.storage.manifest import Commit
 from omnigraph.storage.snapshot import Snapshot
@@ -22,7 +23,7 @@ ACTORS_PATH = "_graph_commit_actors.lance"
 
 def commits_of(tables: Tables, snapshot: Snapshot) -> dict[str, Commit]:
     """Every commit known on the snapshot's branch, by id."""
-    found = {commit.id: commit for commit in _manifest_commits(snapshot.handle)}
+    found = recorded_commits(snapshot.handle)
     ends_early = any(commit.parent is not None and commit.parent not in found for commit in found.values())
     if not found or ends_early or (snapshot.head and snapshot.head.version != snapshot.version):
         reach = _reach(tables, snapshot)
@@ -30,6 +31,20 @@ def commits_of(tables: Tables, snapshot: Snapshot) -> dict[str, Commit]:
             if commit.version <= reach.get(commit.branch, 0):
                 found.setdefault(commit.id, commit)
     return found
+
+
+def own_commits(tables: Tables, snapshot: Snapshot) -> list[Commit]:
+    """The commits that a branch itself went through, without those of branches merged into it."""
+    known = commits_of(tables, snapshot)
+    chain = list(first_parents(head_id(tables, snapshot), known))
+    if chain and chain[-1].parent is None:
+        return chain
+    return _within_reach(tables, snapshot, known)
+
+
+def _within_reach(tables: Tables, snapshot: Snapshot, known: dict[str, Commit]) -> list[Commit]:
+    reach = _reach(tables, snapshot)
+    return [commit for commit in known.values() if commit.version <= reach.get(commit.branch, 0)]
 
 
 def _reach(tables: Tables, snapshot: Snapshot) -> dict[str, int]:
@@ -57,9 +72,7 @@ def head_commit(tables: Tables, snapshot: Snapshot) -> Commit:
         commit = find_commit(snapshot.handle, snapshot.head.commit_id)
         if commit:
             return commit
-    reach = _reach(tables, snapshot)
-    known = commits_of(tables, snapshot).values()
-    own = [commit for commit in known if commit.version <= reach.get(commit.branch, 0)]  # not those of merged branches
+    own = _within_reach(tables, snapshot, commits_of(tables, snapshot))
     if own:
         return max(own, key=lineage_order)
     return Commit(
@@ -128,10 +141,7 @@ def mirrored_commits(tables: Tables, branch: str) -> list[Commit]:
     ]
 
 
-def _manifest_commits(handle: Handle) -> list[Commit]:
-    rows = (
-        handle.scanner(columns=manifest.COLUMNS, filter=equals("object_type", manifest.GRAPH_COMMIT))
-        .to_table()
-        .to_pylist()
-    )
-    return [manifest.commit_of(row) for row in rows]
+def find_by_label(tables: Tables, snapshot: Snapshot, name: str, value: str) -> Commit | None:
+    """The newest commit in the history of a branch, merged branches included, that carries a label."""
+    labelled = [commit for commit in commits_of(tables, snapshot).values() if commit.labels.get(name) == value]
+    return max(labelled, key=lineage_order, default=None)

@@ -43,8 +43,10 @@ class Location:
         return bucket, prefix
 
 
-def parse_location(text: str | os.PathLike[str], environ: Mapping[str, str] | None = None) -> Location:
+def parse_location(text: str | os.PathLike[str] | Location, environ: Mapping[str, str] | None = None) -> Location:
     """Understand a path, a ``file://`` or an ``s3://`` address; raise InvalidUri for anything else."""
+    if isinstance(text, Location):
+        return text
     address = os.fspath(text)
     if not address.strip() or "\0" in address:
         raise InvalidUri(f"{address!r} is not a graph address", hint="give a directory or s3://bucket/prefix")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -96,6 +96,7 @@ class Commit:
         merged_parent: head of the merged branch, for a merge.
         actor: who made it, if known.
         created_at: clock of the writer, taken before the commit became visible.
+        labels: what the writer wanted to be found by, e.g. ``{"job": "<id>"}``.
     """
 
     id: str
@@ -105,10 +106,11 @@ class Commit:
     merged_parent: str | None
     actor: str | None
     created_at: datetime
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form that every interface shows. ``graph_branch`` is null for main, times are in microseconds."""
-        return {
+        shown: dict[str, Any] = {
             "graph_commit_id": self.id,
             "graph_branch": _stored_branch(self.branch),
             "graph_manifest_version": self.version,
@@ -117,6 +119,9 @@ class Commit:
             "actor_id": self.actor,
             "created_at": ids.micros(self.created_at),
         }
+        if self.labels:
+            shown["labels"] = dict(self.labels)
+        return shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,12 +131,14 @@ class Head:
     Attributes:
         epoch: counter of the lease under which it was published; a former owner with a lower one may not publish.
         version: manifest version of that publish; another number now means that somebody else wrote since.
+        schema: hash of the schema that this state has; None when the graph was made without recording it.
     """
 
     commit_id: str
     parent: str | None
     epoch: int
     version: int
+    schema: str | None = None
 
 
 def pin_metadata(table_uri: str, version: int, transaction: str | None) -> str:
@@ -166,9 +173,13 @@ def hidden_row(hidden: Hidden) -> dict[str, Any]:
     )
 
 
+def version_id(table_key: str, version: int) -> str:
+    return f"{table_key}${version:020d}"
+
+
 def table_version_row(pin: Pin) -> dict[str, Any]:
     return _row(
-        f"{pin.table_key}${pin.version:020d}",
+        version_id(pin.table_key, pin.version),
         TABLE_VERSION,
         table_key=pin.table_key,
         metadata=pin.metadata,
@@ -188,6 +199,7 @@ def commit_row(commit: Commit) -> dict[str, Any]:
         "merged_parent_commit_id": commit.merged_parent,
         "actor_id": commit.actor,
         "created_at": ids.micros(commit.created_at),
+        "labels": dict(commit.labels) or None,
     }
     return _row(
         commit.id,
@@ -202,6 +214,8 @@ def head_row(branch: str, head: Head) -> dict[str, Any]:
     details = {"head_commit_id": head.commit_id, "epoch": head.epoch, "manifest_version": head.version}
     if head.parent is not None:
         details["parent_commit_id"] = head.parent
+    if head.schema is not None:
+        details["schema_ir_hash"] = head.schema
     return _row(f"graph_head:{branch}", GRAPH_HEAD, metadata=json.dumps(details))
 
 
@@ -220,6 +234,7 @@ def commit_of(row: Mapping[str, Any]) -> Commit:
             merged_parent=details.get("merged_parent_commit_id"),
             actor=details.get("actor_id"),
             created_at=ids.from_micros(int(details["created_at"])),
+            labels={str(name): str(value) for name, value in (details.get("labels") or {}).items()},
         )
 
 
@@ -231,6 +246,7 @@ def head_of(row: Mapping[str, Any]) -> Head:
             parent=details.get("parent_commit_id"),
             epoch=int(details.get("epoch", 0)),
             version=int(details.get("manifest_version", 0)),
+            schema=details.get("schema_ir_hash"),
         )
 
 
@@ -278,7 +294,7 @@ def _reading(row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     details = _json_object(row["metadata"], row["object_id"])
     try:
         yield details
-    except (KeyError, TypeError, ValueError, OverflowError):
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
         raise CorruptGraph(f"manifest row {row['object_id']!r} has unreadable metadata") from None
 
 

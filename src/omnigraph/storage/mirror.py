@@ -168,7 +168,7 @@ def catch_up(tables: Tables, snapshot: Snapshot, sections: Sections) -> tuple[in
         it is in the second, so knowing the first exactly is enough.
     """
     try:
-        wanted = list(lineage.commits_of(tables, snapshot).values())
+        wanted = lineage.own_commits(tables, snapshot)  # a reader of the mirrors takes the highest version for the head
         failpoints.reach("graph_publish.before_commit_append")
         branch = _mirror_branch(tables, snapshot.branch, sections)
         version, exactly = _append_missing(tables, COMMITS_PATH, branch, commit_rows(wanted))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -99,7 +100,7 @@ class Objects:
 
     def _connect(self) -> Any:
         if self._store is None:
-            self._store = _open_store(self._location)
+            self._store = open_store(self._location)
         return self._store
 
 
@@ -113,18 +114,25 @@ def _local_names(directory: str) -> list[str]:
         raise StoreUnavailable(f"could not list {directory}: {error.strerror}") from error
 
 
-def _open_store(location: Location) -> Any:
+def open_store(location: Location) -> Any:
+    """The store behind a location, as obstore knows it."""
     if location.is_local:
         return LocalStore(location.uri)
     bucket, prefix = location.bucket_and_prefix
-    options = dict(location.options)
-    client = {"connect_timeout": "5s", "timeout": "30s"}
-    if options.pop("allow_http", None):
-        client["allow_http"] = "true"
+    config, client = store_config(location.options)
     return S3Store(
         bucket,
         prefix=prefix or None,
-        config=options,  # type: ignore[arg-type]
-        client_options=client,  # type: ignore[arg-type]
+        config=config,
+        client_options=client,
         retry_config={"max_retries": 3, "retry_timeout": timedelta(seconds=15)},
     )
+
+
+def store_config(options: Mapping[str, str]) -> tuple[Any, Any]:
+    """What obstore takes for these options: of the store, and of its connections."""
+    config = dict(options)
+    client = {"connect_timeout": "5s", "timeout": "30s"}
+    if config.pop("allow_http", None):
+        client["allow_http"] = "true"
+    return config, client

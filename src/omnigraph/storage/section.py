@@ -67,17 +67,36 @@ class Sections:
             raise _timeout(branch)
         try:
             if self._location.is_local:
-                with _file_lock(self._location.child(f"{RECOVERY_DIRECTORY}/{name}.lock"), branch, deadline):
+                path = self._location.child(f"{RECOVERY_DIRECTORY}/{name}.lock")
+                with _file_lock(path, branch, deadline), _inside(name):
                     yield _KernelFence()
             else:
                 lease = self._leases.setdefault(name, Lease(self._objects, f"{RECOVERY_DIRECTORY}/{name}.lease"))
                 lease.acquire(deadline)
                 try:
-                    yield lease
+                    with _inside(name):
+                        yield lease
                 finally:
                     lease.release()
         finally:
             local.release()
+
+
+_held: list[str] = []
+
+
+def is_held() -> bool:
+    """Whether this process is inside any section. Stopping there is safe, but leaves work for whoever comes next."""
+    return bool(_held)
+
+
+@contextlib.contextmanager
+def _inside(name: str) -> Iterator[None]:
+    _held.append(name)
+    try:
+        yield
+    finally:
+        _held.remove(name)
 
 
 _process_locks: dict[str, threading.Lock] = {}

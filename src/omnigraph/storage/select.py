@@ -7,6 +7,8 @@ here instead, batch by batch; the other columns of the table are never in the wa
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import and_
 from typing import Any
 
 import pyarrow as pa
@@ -38,7 +40,7 @@ def select_rows(handle: Handle, columns: Sequence[str], filter_: Filter, max_byt
         if not handle.get_fragments():
             return pa.schema([*(handle.schema.field(name) for name in columns), *_ADDRESSES]).empty_table()
         names = list(columns)
-        pushed = _is_understood(handle.schema.field(filter_.column).type)
+        pushed = is_understood(handle.schema.field(filter_.column).type)
         scanned = names if pushed or filter_.column in names else [*names, filter_.column]
         scanner = _scanner(handle, scanned, filter_ if pushed else None)
         batches = scanner.to_batches()
@@ -48,7 +50,8 @@ def select_rows(handle: Handle, columns: Sequence[str], filter_: Filter, max_byt
         return found.select([*names, *(field.name for field in _ADDRESSES)])
 
 
-def _is_understood(type_: pa.DataType) -> bool:
+def is_understood(type_: pa.DataType) -> bool:
+    """Whether Lance can be given a filter on a column of this type."""
     return not (pa.types.is_unsigned_integer(type_) or pa.types.is_date64(type_))
 
 
@@ -57,16 +60,19 @@ def _scanner(handle: Handle, columns: list[str], filter_: Filter | None) -> Any:
     builder.blob_handling(AS_BYTES)
     if filter_ is not None:
         # The builder's own way writes down the types of all columns and fails on a list of unsigned numbers.
-        builder._substrait_filter = _serialized(filter_, handle.schema)
+        builder._substrait_filter = serialized([filter_], handle.schema)
     return builder.to_scanner()
 
 
-def _serialized(filter_: Filter, schema: pa.Schema) -> bytes:
+def serialized(filters: Sequence[Filter], schema: pa.Schema) -> bytes:
+    """All of some filters in the form that Lance takes. Columns that they do not mention are left out of it."""
+    mentioned = {filter_.column for filter_ in filters}
     fields = [
-        field if field.name == filter_.column else pa.field(_PLACEHOLDER.format(position), pa.int8())
+        field if field.name in mentioned else pa.field(_PLACEHOLDER.format(position), pa.int8())
         for position, field in enumerate(schema)
     ]
-    return bytes(serialize_expressions([filter_.expression], ["filter"], pa.schema(fields)))
+    whole = reduce(and_, (filter_.expression for filter_ in filters))
+    return bytes(serialize_expressions([whole], ["filter"], pa.schema(fields)))
 
 
 def _passing(batches: Iterator[pa.RecordBatch], expression: Any) -> Iterator[pa.RecordBatch]:

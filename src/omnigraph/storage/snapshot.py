@@ -45,6 +45,11 @@ class Snapshot:
     def epoch(self) -> int:
         return self.head.epoch if self.head else 0
 
+    @property
+    def schema(self) -> str | None:
+        """Hash of the schema of this state; None when nobody recorded it, or wrote since without recording it."""
+        return self.head.schema if self.head is not None and self.head.version == self.version else None
+
     def version_of(self, table_key: str) -> int:
         """What an expectation is compared with: the visible version, else the tombstone, else 0."""
         if table_key in self.pins:

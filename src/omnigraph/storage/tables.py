@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import OrderedDict
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
@@ -58,6 +59,10 @@ class Tables:
             return uri
         return f"file-object-store://{quote(uri)}" if self._location.is_local else quote(uri, safe="/:")
 
+    def data_file(self, path: str, branch: str | None, name: str) -> str:
+        """Address of one data file, as Lance takes it."""
+        return f"{self._address(path, branch)}/data/{name}"
+
     def create(self, path: str, schema: pa.Schema) -> Handle:
         """Make an empty table. Fails when something is there."""
         with store_errors(f"create table {path}"):
@@ -72,6 +77,17 @@ class Tables:
             enable_stable_row_ids=True,
             data_storage_version=DATA_STORAGE_VERSION,
             storage_options=self._options,
+        )
+
+    def create_by(self, path: str, transaction: Any) -> Handle:
+        """Make a table by a staged transaction, so that its first version can be told from anybody else's."""
+        return lance.LanceDataset.commit(
+            self._address(path),
+            transaction,
+            storage_options=self._options,
+            enable_v2_manifest_paths=True,
+            enable_stable_row_ids=True,
+            max_retries=0,
         )
 
     def newest(self, path: str, branch: str | None = None) -> Handle:
@@ -134,6 +150,31 @@ class Tables:
         except STORE_EXCEPTIONS:
             with store_errors(f"open table {path} at version {version}"):
                 raise
+
+    def fresh(self, path: str, branch: str | None, version: int) -> Handle:
+        """A table at one version on a handle that remembers nothing: what it reads comes from the store."""
+        return self._open_at(path, branch, version)
+
+    def purge(self, path: str) -> None:
+        """Remove every version of a table but its newest, and the files that only they need."""
+        with store_errors(f"remove old versions of table {path}"):
+            self.newest(path).cleanup_old_versions(older_than=timedelta(0))  # staged files of live writers stay
+        self._forget(path)
+
+    def remove(self, path: str) -> None:
+        """Remove a table with all its versions; an absent one is success."""
+        self._objects.delete_below(path)
+        durable.forget(self.uri(path))
+        self._forget(path)
+
+    def _forget(self, path: str) -> None:
+        with self._lock:
+            for key in [key for key in self._open if key[0] == path]:
+                del self._open[key]
+
+    def read_file(self, path: str, branch: str | None, name: str) -> bytes | None:
+        """Content of a small file of a table, or None when it does not lie there."""
+        return self._objects.read(f"{path}/tree/{branch}/{name}" if branch else f"{path}/{name}")
 
     def branches(self, path: str) -> dict[str, dict[str, Any]]:
         """Lance branches of a table: name → parent_branch, parent_version, branch_identifier, …"""

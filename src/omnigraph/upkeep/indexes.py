@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from omnigraph import ids
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.schema.indexes import WantedIndex, index_plan
-from omnigraph.storage.commit.protocol import PreparedTable, Workspace, Writer, run
+from omnigraph.storage.commit.protocol import Prepared, PreparedTable, Workspace, Writer, run
 from omnigraph.storage.commit.sidecar import WriterKind
 from omnigraph.storage.index import missing_parts, stage_index
 from omnigraph.storage.manifest import Commit
@@ -41,7 +41,7 @@ def ensure_indices(store: GraphStore, catalog: Catalog, branch: str) -> IndexRep
     built: list[tuple[str, str]] = []
     pending: list[PendingIndex] = []
 
-    def prepare(workspace: Workspace) -> dict[str, PreparedTable]:
+    def prepare(workspace: Workspace) -> Prepared:
         built.clear()
         pending.clear()
         tables = {}
@@ -51,9 +51,10 @@ def ensure_indices(store: GraphStore, catalog: Catalog, branch: str) -> IndexRep
             table = _prepare_table(workspace, key, list(index_plan(type_).wanted), built, pending)
             if table is not None:
                 tables[key] = table
-        return tables
+        return Prepared(tables)
 
-    commit = run(store, Writer(branch, WriterKind.ENSURE_INDICES, ids.SYSTEM_ACTOR, prepare))
+    writer = Writer(branch, WriterKind.ENSURE_INDICES, ids.SYSTEM_ACTOR, prepare, schema=catalog.hash or None)
+    commit = run(store, writer)
     return IndexReport(commit, tuple(built), tuple(pending))
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from omnigraph import limits
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
-from omnigraph.storage.commit.protocol import PreparedTable, Workspace, Writer, run
+from omnigraph.storage.commit.protocol import Prepared, PreparedTable, Workspace, Writer, run
 from omnigraph.storage.commit.sidecar import WriterKind
 from omnigraph.storage.manifest import Commit
 from omnigraph.storage.snapshot import Snapshot
@@ -76,16 +76,18 @@ def write(store: GraphStore, catalog: Catalog, request: WriteRequest) -> WriteRe
     given = _typed_all(catalog, request.changes)
     outcome: dict[str, dict[str, int]] = {}
 
-    def prepare(workspace: Workspace) -> dict[str, PreparedTable]:
+    def prepare(workspace: Workspace) -> Prepared:
         typed = _typed_all(catalog, request.compute(workspace)) if request.compute else given
-        found = _side_by_side(lambda item: resolve(workspace, item.type, item.change, item.rows, item.fresh_ids), typed)
+        found = side_by_side(lambda item: resolve(workspace, item.type, item.change, item.rows, item.fresh_ids), typed)
         resolved = {item.type.table_key: item for item in found}
-        _check(workspace, catalog, resolved)
+        check_sets(workspace, catalog, resolved)
         outcome["put"] = {key: item.rows.num_rows for key, item in resolved.items() if item.change.put is not None}
         outcome["removed"] = {key: item.removed.num_rows for key, item in resolved.items() if item.removed.num_rows}
-        return _stage(workspace, resolved, request.strict)
+        return Prepared(_stage(workspace, resolved, request.strict))
 
-    writer = Writer(request.branch, request.kind, request.actor, prepare, request.base, request.if_commit)
+    writer = Writer(
+        request.branch, request.kind, request.actor, prepare, request.base, request.if_commit, catalog.hash or None
+    )
     commit = run(store, writer)
     return WriteResult(commit, outcome.get("put", {}), outcome.get("removed", {}))
 
@@ -110,7 +112,8 @@ def _no_rows(type_: NodeType | EdgeType) -> pa.Table:
     return pa.schema([(name, pa.string()) for name in columns]).empty_table()
 
 
-def _check(workspace: Workspace, catalog: Catalog, resolved: dict[str, Resolved]) -> None:
+def check_sets(workspace: Workspace, catalog: Catalog, resolved: dict[str, Resolved]) -> None:
+    """Raise the first violation of a rule about rows together, in the order that callers rely on."""
     ordered = sorted(resolved.values(), key=lambda item: (isinstance(item.type, EdgeType), item.type.name))
     for item in ordered:
         sets.refuse_existing(item)
@@ -133,17 +136,17 @@ def _stage(workspace: Workspace, resolved: dict[str, Resolved], strict: bool) ->
                 return None
             staged = stage_overwrite(handle, item.rows)
         else:
-            change = stage_change(handle, pin.row_count, item.rows, _found(item.replaced), _found(item.removed))
+            change = stage_change(handle, pin.row_count, item.rows, found_rows(item.replaced), found_rows(item.removed))
             if change is None:
                 return None
             staged = change
         return key, PreparedTable(pin, handle, staged, strict and item.change.depends_on_rows)
 
-    tables = _side_by_side(stage_one, list(resolved.values()))
+    tables = side_by_side(stage_one, list(resolved.values()))
     return dict(table for table in tables if table is not None)
 
 
-def _side_by_side(work: Callable[[_In], _Out], items: list[_In]) -> list[_Out]:
+def side_by_side(work: Callable[[_In], _Out], items: list[_In]) -> list[_Out]:
     """Do the same for several tables at once. Each may wait for a section, so the threads belong to this call."""
     if len(items) <= 1:
         return [work(item) for item in items]
@@ -151,7 +154,7 @@ def _side_by_side(work: Callable[[_In], _Out], items: list[_In]) -> list[_Out]:
         return list(threads.map(work, items))
 
 
-def _found(rows: pa.Table) -> Found:
+def found_rows(rows: pa.Table) -> Found:
     return Found(rows.column("id").combine_chunks(), _numbers(rows, "_rowid"), _numbers(rows, "_rowaddr"))
 
 

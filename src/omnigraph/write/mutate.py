@@ -87,7 +87,7 @@ def mutate(store: GraphStore, catalog: Catalog, request: MutationRequest) -> Mut
     busy table starves nobody. ``if_commit`` is checked at each attempt; a moved head is `PreconditionFailed`.
     """
     file = str(request.source) if isinstance(request.source, Path) else None
-    text = request.source.read_text(encoding="utf-8") if isinstance(request.source, Path) else request.source
+    text = request.source.read_text(encoding="utf-8-sig") if isinstance(request.source, Path) else request.source
     mutation = check_write(parse_queries(text, file).find(request.name), catalog)
     params = bind_params(mutation, request.params)
     now = to_utc(ids.now())

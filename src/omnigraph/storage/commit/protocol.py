@@ -7,7 +7,7 @@ or drops the write, see `recovery/sweep.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from functools import cache
@@ -23,39 +23,26 @@ from omnigraph.errors import (
     PreconditionFailed,
     ReadSetChanged,
     RecoveryRequired,
+    SchemaChanged,
     StorageError,
     UncoveredDrift,
 )
-from omnigraph.storage import durable, lineage
+from omnigraph.storage import durable, lineage, schema_files
 from omnigraph.storage.commit import sidecar
-from omnigraph.storage.commit.apply import commit_table, new_pin
+from omnigraph.storage.commit.apply import change_of, commit_table, location_of, staged_of
 from omnigraph.storage.commit.fork import BaseMoved, writable
-from omnigraph.storage.commit.publish import GraphChange, publish, stage_publish
-from omnigraph.storage.commit.sidecar import CommitDraft, Sidecar, TableIntent, WriterKind
-from omnigraph.storage.faults import STORE_EXCEPTIONS, store_errors
+from omnigraph.storage.commit.prepared import Merged as Merged
+from omnigraph.storage.commit.prepared import Prepared as Prepared
+from omnigraph.storage.commit.prepared import PreparedTable as PreparedTable
+from omnigraph.storage.commit.publish import check_change, publish, stage_publish
+from omnigraph.storage.commit.record import CommitDraft, Pointer, Sidecar, TableIntent, Tombstone, WriterKind
+from omnigraph.storage.faults import store_errors
 from omnigraph.storage.manifest import Commit, Pin
 from omnigraph.storage.recovery.sweep import heal_branch
 from omnigraph.storage.section import Fence
 from omnigraph.storage.snapshot import Snapshot
-from omnigraph.storage.stage import Staged
 from omnigraph.storage.store import GraphStore
 from omnigraph.storage.tables import Handle
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedTable:
-    """A staged change of one table.
-
-    Attributes:
-        pin: what the graph showed when this was computed.
-        handle: the table at that pin, on the lineage the commit goes to.
-        reads_rows: the change depends on rows that were there (update, delete, overwrite): a moved pin is a conflict.
-    """
-
-    pin: Pin
-    handle: Handle
-    staged: Staged
-    reads_rows: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +71,16 @@ class Writer:
         prepare: validates and stages the change; an empty answer means that there is nothing to commit.
         base: state the caller computed the change from; None takes the newest.
         if_commit: head that the caller insists on; None for any.
+        schema: hash of the schema that the change was made for; under another one it is refused.
     """
 
     branch: str
     kind: WriterKind
     actor: str | None
-    prepare: Callable[[Workspace], Mapping[str, PreparedTable]]
+    prepare: Callable[[Workspace], Prepared]
     base: Snapshot | None = None
     if_commit: str | None = None
+    schema: str | None = None
 
 
 def run(store: GraphStore, writer: Writer) -> Commit | None:
@@ -106,7 +95,7 @@ def run(store: GraphStore, writer: Writer) -> Commit | None:
             base = store.refresh(writer.branch)
             first = _first_seen(writer, first, base, moved.healed)
             continue
-        if not prepared:
+        if prepared.is_empty:
             return None
         failpoints.reach("write.after_stage")
         with store.sections.hold(writer.branch) as fence:
@@ -119,7 +108,7 @@ def run(store: GraphStore, writer: Writer) -> Commit | None:
     with store.sections.hold(writer.branch) as fence:
         fresh, healed = _settled(store, writer.branch, fence)
         prepared = _prepare(store, writer, fresh, fence)
-        if not prepared:
+        if prepared.is_empty:
             return None
         _check_reads(_first_seen(writer, first, fresh, healed), fresh, prepared)
         return _commit(store, writer, fresh, prepared, fence)
@@ -143,7 +132,9 @@ def _moved(base: Snapshot, fresh: Snapshot) -> bool:
     return (base.identity, base.version, base.head) != (fresh.identity, fresh.version, fresh.head)
 
 
-def _prepare(store: GraphStore, writer: Writer, base: Snapshot, fence: Fence | None) -> Mapping[str, PreparedTable]:
+def _prepare(store: GraphStore, writer: Writer, base: Snapshot, fence: Fence | None) -> Prepared:
+    if writer.schema and base.schema and writer.schema != base.schema:
+        raise SchemaChanged("the schema", writer.schema, base.schema)
     if writer.if_commit is not None:
         head = lineage.head_id(store.tables, base)
         if head != writer.if_commit:
@@ -157,9 +148,9 @@ def _prepare(store: GraphStore, writer: Writer, base: Snapshot, fence: Fence | N
     return writer.prepare(Workspace(store, base, fence))
 
 
-def _check_reads(first: Snapshot, fresh: Snapshot, prepared: Mapping[str, PreparedTable]) -> None:
+def _check_reads(first: Snapshot, fresh: Snapshot, prepared: Prepared) -> None:
     """A change that was computed from existing rows is refused when its table moved since the caller looked."""
-    for key, table in prepared.items():
+    for key, table in prepared.tables.items():
         if not table.reads_rows or first.pins.get(key) == fresh.pins.get(key):
             continue
         if first.version_of(key) == fresh.version_of(key):  # numbers of another lineage
@@ -172,16 +163,15 @@ def _lineage(snapshot: Snapshot, key: str) -> str:
     return f"{pin.branch or ids.MAIN}/{pin.origin or pin.version}" if pin else "none"
 
 
-def _commit(
-    store: GraphStore, writer: Writer, base: Snapshot, prepared: Mapping[str, PreparedTable], fence: Fence
-) -> Commit:
-    _check_gate(prepared)
-    failpoints.reach("write.after_gate_checks")
+def _commit(store: GraphStore, writer: Writer, base: Snapshot, prepared: Prepared, fence: Fence) -> Commit:
+    _check_gate(store, prepared)
     record = _record(store, writer, base, prepared)
-    _sync_staged(store, prepared, record)
+    change = change_of(store, record)
+    check_change(base, change)  # nothing can be taken back later
+    failpoints.reach("write.after_gate_checks")
+    _sync_staged(store, record)
     sidecar.write(store.objects, record)
     failpoints.reach("write.after_sidecar")
-    change = _change(store, record, prepared)
     try:
         staging = _threads().submit(stage_publish, store, base, change, fence)  # written while the tables commit
         try:
@@ -190,8 +180,12 @@ def _commit(
             wait([staging])
         staged = staging.result()
         failpoints.reach("write.after_all_table_commits")
-        if writer.kind is WriterKind.ENSURE_INDICES:
+        if record.kind is WriterKind.ENSURE_INDICES:
             failpoints.reach("ensure_indices.post_phase_b_pre_manifest_commit")
+        if record.kind is WriterKind.BRANCH_MERGE:
+            failpoints.reach("branch_merge.post_phase_b_pre_manifest_commit")
+        if record.schema:
+            schema_files.stage(store.objects, record.schema)
         published = publish(store, writer.branch, change, fence, record.operation_id, staged)
     except (OutcomeUnknown, RecoveryRequired):
         raise
@@ -200,64 +194,101 @@ def _commit(
     for table, handle in zip(record.tables, handles, strict=True):
         pin = published.snapshot.pins[table.table_key]
         store.tables.remember(pin.location, pin.branch, pin.origin, handle)
-    failpoints.reach("write.after_publish_before_delete")
-    sidecar.remove(store.objects, record.operation_id)
+    _finish(store, record)
     store.mirror.note(published.snapshot, published.commit)
     return published.commit
 
 
-def _check_gate(prepared: Mapping[str, PreparedTable]) -> None:
+def _finish(store: GraphStore, record: Sidecar) -> None:
+    """The change is visible. What fails from here on fails no write: the record stays for whoever comes next."""
+    try:
+        if record.schema:
+            schema_files.settle(store, record.schema)
+    except StorageError:
+        return
+    failpoints.reach("write.after_publish_before_delete")
+    sidecar.remove(store.objects, record.operation_id)
+
+
+def _check_gate(store: GraphStore, prepared: Prepared) -> None:
     """Every table stands where the graph says; the section keeps it there."""
-    for key, table in prepared.items():
-        with store_errors(f"look at table '{key}'"):
-            head = table.handle.latest_version
+    for key, table in prepared.tables.items():
+        head = _newest_version(store, table)
         if head < table.pin.version:
             raise InternalError(f"table '{key}' is at version {head}, below the {table.pin.version} the graph shows")
         if head > table.pin.version:
             raise UncoveredDrift(key, head, table.pin.version)
 
 
-def _record(store: GraphStore, writer: Writer, base: Snapshot, prepared: Mapping[str, PreparedTable]) -> Sidecar:
+def _newest_version(store: GraphStore, table: PreparedTable) -> int:
+    """0 for a table that the write is going to make."""
+    with store_errors(f"look at table '{table.pin.table_key}'"):
+        handle = table.handle if table.handle is not None else store.tables.newest_or_none(table.pin.location)
+        return int(handle.latest_version) if handle is not None else 0
+
+
+def _record(store: GraphStore, writer: Writer, base: Snapshot, prepared: Prepared) -> Sidecar:
     moment = ids.now()
+    merged = prepared.merged
     return Sidecar(
         operation_id=ids.new_ulid(),
         branch=writer.branch,
         actor=writer.actor,
         kind=writer.kind,
-        tables=tuple(
-            TableIntent(
-                table_key=key,
-                uri=store.tables.uri(table.pin.location),
-                expected_version=table.pin.version,
-                post_commit_pin=table.pin.version + 1,
-                branch=store.lance_branch(writer.branch),
-                staged=replace(table.staged, read_version=table.pin.version),
-            )
-            for key, table in sorted(prepared.items())
-        ),
+        tables=tuple(_intent(store, writer.branch, base, key, table) for key, table in sorted(prepared.tables.items())),
         started_at=moment,
-        commit=CommitDraft(id=ids.new_ulid(), actor=writer.actor, created_at=moment),
+        commit=CommitDraft(ids.new_ulid(), writer.actor, moment, merged.parent if merged else None, prepared.labels),
         base_head=lineage.head_id(store.tables, base),
+        base_schema=base.schema or writer.schema,
+        merge_source=merged.parent if merged else None,
+        registrations=tuple(
+            (key, pin.location, pin.branch)
+            for key, pin in sorted(_shown(prepared).items())
+            if key not in base.pins and key not in base.hidden
+        ),
+        pointers=tuple(Pointer(pin, base.version_of(key)) for key, pin in sorted(prepared.pointers.items())),
+        tombstones=tuple(
+            Tombstone(key, version, base.version_of(key)) for key, version in sorted(prepared.tombstones.items())
+        ),
+        merged_commits=merged.commits if merged else (),
+        schema=prepared.schema,
     )
 
 
-def _commit_tables(
-    store: GraphStore, record: Sidecar, prepared: Mapping[str, PreparedTable], fence: Fence
-) -> list[Handle]:
+def _shown(prepared: Prepared) -> dict[str, Pin]:
+    return {key: table.pin for key, table in prepared.tables.items()} | dict(prepared.pointers)
+
+
+def _intent(store: GraphStore, branch: str, base: Snapshot, key: str, table: PreparedTable) -> TableIntent:
+    shown = base.version_of(key)
+    return TableIntent(
+        table_key=key,
+        uri=store.tables.uri(table.pin.location),
+        expected_version=table.pin.version,
+        post_commit_pin=table.pin.version + 1,
+        branch=store.lance_branch(branch),
+        staged=replace(table.staged, read_version=table.pin.version),
+        location=table.pin.location,
+        shown_version=None if shown == table.pin.version else shown,
+    )
+
+
+def _commit_tables(store: GraphStore, record: Sidecar, prepared: Prepared, fence: Fence) -> list[Handle]:
     fence.check()
 
     def commit_one(table: TableIntent) -> Handle:
         if record.kind is WriterKind.ENSURE_INDICES:
             failpoints.reach("ensure_indices.post_stage_pre_commit_btree")
-        ready = prepared[table.table_key]
-        handle = commit_table(store, ready.pin.location, ready.handle, table)
+        handle = commit_table(store, prepared.tables[table.table_key].handle, table)
         failpoints.reach("mutation.post_table_commit")
         if record.kind is WriterKind.LOAD:
             failpoints.reach("load.overwrite_mid_table")
+        if record.kind is WriterKind.SCHEMA_APPLY:
+            failpoints.reach("schema_apply.after_table_effect")
         return handle
 
-    if len(record.tables) == 1:
-        return [commit_one(record.tables[0])]
+    if len(record.tables) <= 1:
+        return [commit_one(table) for table in record.tables]
     commits = [_threads().submit(commit_one, table) for table in record.tables]
     wait(commits)  # all of them, also when one fails: none may land later
     return [commit.result() for commit in commits]
@@ -269,23 +300,13 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(limits.TABLE_THREADS, thread_name_prefix="omnigraph-commit")
 
 
-def _change(store: GraphStore, record: Sidecar, prepared: Mapping[str, PreparedTable]) -> GraphChange:
-    if record.commit is None:
-        raise InternalError("a write without a commit")
-    return GraphChange(
-        commit=record.commit,
-        pins=tuple(new_pin(store, prepared[table.table_key].pin, table) for table in record.tables),
-        expected={table.table_key: table.expected_version for table in record.tables},
-    )
-
-
-def _settle(
-    store: GraphStore, record: Sidecar, prepared: Mapping[str, PreparedTable], error: OmniGraphError
-) -> OmniGraphError:
+def _settle(store: GraphStore, record: Sidecar, prepared: Prepared, error: OmniGraphError) -> OmniGraphError:
     """A step after A failed. With no table moved the write never happened; otherwise it will be finished later."""
     try:
-        moved = any(table.handle.latest_version > table.pin.version for table in prepared.values())
-    except STORE_EXCEPTIONS:
+        moved = any(_newest_version(store, table) > table.pin.version for table in prepared.tables.values())
+        if not moved and record.schema:
+            schema_files.discard(store.objects)
+    except StorageError:
         moved = True
     if not moved and sidecar.remove(store.objects, record.operation_id):
         return error
@@ -297,12 +318,11 @@ def _settle(
     )
 
 
-def _sync_staged(store: GraphStore, prepared: Mapping[str, PreparedTable], record: Sidecar) -> None:
+def _sync_staged(store: GraphStore, record: Sidecar) -> None:
     """What the record promises to be there must be on the disk before the record is."""
     if not store.location.is_local:
         return
     files: list[str] = []
     for table in record.tables:
-        uri = store.tables.uri(prepared[table.table_key].pin.location, table.branch)
-        files += durable.files_of(uri, prepared[table.table_key].staged.operation)
+        files += durable.files_of(store.tables.uri(location_of(table), table.branch), staged_of(table).operation)
     durable.sync_files(files, store.location.uri)

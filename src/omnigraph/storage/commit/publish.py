@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import lance
 import pyarrow as pa
+import pyarrow.compute as pc
 from lance.fragment import write_fragments
 
 from omnigraph import failpoints, limits
@@ -27,10 +28,12 @@ from omnigraph.errors import (
     StorageError,
 )
 from omnigraph.storage import durable, lineage, manifest
-from omnigraph.storage.commit.sidecar import CommitDraft
+from omnigraph.storage.commit.record import CommitDraft
 from omnigraph.storage.faults import STORE_EXCEPTIONS, CommitConflictError, store_errors
+from omnigraph.storage.filters import one_of
 from omnigraph.storage.manifest import Commit, Head, Hidden, Pin
 from omnigraph.storage.section import Fence
+from omnigraph.storage.select import select_rows
 from omnigraph.storage.snapshot import Snapshot
 from omnigraph.storage.store import GraphStore
 from omnigraph.storage.tables import DATA_STORAGE_VERSION, Handle, version_file
@@ -44,12 +47,16 @@ class GraphChange:
         pins: tables at their new version; a key that is new to the graph is registered by its first pin.
         tombstones: tables that disappear, with the version at which they do.
         expected: version each touched table must still show; 0 means that the key must not exist.
+        merged_commits: commits of a merged branch, copied so that they stay known when it is deleted.
+        schema: hash of the schema from here on; None leaves the one that the branch records.
     """
 
     commit: CommitDraft
     pins: tuple[Pin, ...] = ()
     tombstones: tuple[tuple[str, int], ...] = ()
     expected: Mapping[str, int] = field(default_factory=dict)
+    merged_commits: tuple[Commit, ...] = ()
+    schema: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +108,7 @@ def publish(
 
 def stage_publish(store: GraphStore, base: Snapshot, change: GraphChange, fence: Fence) -> StagedPublish:
     """Check what a change expects of its base and write its rows. Shows nothing yet."""
-    _check_expectations(base, change)
+    check_change(base, change)
     fence.check(base.epoch)
     commit = Commit(
         id=change.commit.id,
@@ -111,8 +118,10 @@ def stage_publish(store: GraphStore, base: Snapshot, change: GraphChange, fence:
         merged_parent=change.commit.merged_parent,
         actor=change.commit.actor,
         created_at=change.commit.created_at,
+        labels=change.commit.labels,
     )
-    head = Head(commit.id, commit.parent, max(fence.epoch, base.epoch), commit.version)
+    epoch = max(fence.epoch, base.epoch)
+    head = Head(commit.id, commit.parent, epoch, commit.version, change.schema or base.schema)
     pins, hidden = _after(base, change)
     after = Snapshot(base.branch, commit.version, head, pins, hidden, {}, None, base.identity)
     with store_errors("stage the publish"):
@@ -121,7 +130,8 @@ def stage_publish(store: GraphStore, base: Snapshot, change: GraphChange, fence:
     return StagedPublish(base, commit, after, operation, present)
 
 
-def _check_expectations(base: Snapshot, change: GraphChange) -> None:
+def check_change(base: Snapshot, change: GraphChange) -> None:
+    """Raise unless a state is what a change expects, and what it shows may follow."""
     for key, expected in change.expected.items():
         actual = base.version_of(key)
         if actual != expected:
@@ -139,6 +149,8 @@ def _check_pin(base: Snapshot, pin: Pin) -> None:
     known = base.pins.get(pin.table_key) or base.hidden.get(pin.table_key)
     if known is None:
         return
+    if pin.table_key in _returning(base, [pin]):
+        return
     if known.location != pin.location:
         raise ConflictError(f"table '{pin.table_key}' lies at {known.location}, not at {pin.location}")
     current = base.version_of(pin.table_key)
@@ -148,6 +160,21 @@ def _check_pin(base: Snapshot, pin: Pin) -> None:
     handed_off = old is not None and pin.version == current and pin.row_count == old.row_count
     if not handed_off:
         raise InternalError(f"version {pin.version} of '{pin.table_key}' does not follow {current}")
+
+
+def _returning(base: Snapshot, pins: Iterable[Pin]) -> set[str]:
+    """Keys of dropped tables that come back as another table, or without a new version.
+
+    The greatest version of a key is the newest for every reader, so the rows of its former life have to go. States of
+    that time keep theirs: they are older versions of the manifest.
+    """
+    return {
+        pin.table_key
+        for pin in pins
+        if pin.table_key not in base.pins
+        and (hidden := base.hidden.get(pin.table_key)) is not None
+        and (hidden.location != pin.location or pin.version <= hidden.tombstone)
+    }
 
 
 def _attempt(store: GraphStore, staged: StagedPublish, operation_id: str) -> Published | None:
@@ -218,10 +245,12 @@ def _write_rows(base: Snapshot, change: GraphChange, commit: Commit, after: Snap
     unchanged = {pin.table_key for pin in change.pins if base.pins.get(pin.table_key) == pin}
     past = [manifest.table_version_row(pin) for pin in change.pins if pin.table_key not in unchanged]
     past += [manifest.tombstone_row(key, version) for key, version in change.tombstones]
+    past += [manifest.commit_row(known) for known in _unknown(base, change.merged_commits)]
     past.append(manifest.commit_row(commit))
 
     removed, changed, merged = set(), [], _history_to_merge(base.handle)
-    for fragment_id, offsets in base.present_rows.items():
+    replaced = _replaced(base, change)
+    for fragment_id, offsets in _rows_to_replace(base, replaced).items():
         if fragment_id in merged:
             continue
         left = base.handle.get_fragment(fragment_id).delete_rows(offsets)
@@ -231,13 +260,46 @@ def _write_rows(base: Snapshot, change: GraphChange, commit: Commit, after: Snap
             changed.append(left)
     new = []
     if merged:
-        new += _write(base.handle, _history(base.handle, merged))
+        new += _write(base.handle, _history(base.handle, merged, replaced))
         removed |= merged
     new += _write(base.handle, manifest.to_arrow([*present, *past]))
     operation = lance.LanceOperation.Update(
         removed_fragment_ids=sorted(removed), updated_fragments=changed, new_fragments=new
     )
     return operation, list(range(len(present)))
+
+
+def _unknown(base: Snapshot, commits: tuple[Commit, ...]) -> list[Commit]:
+    """Those of the copied commits that the branch does not have: a commit has one row."""
+    if not commits:
+        return []
+    known = set(lineage.recorded_commits(base.handle))
+    return [commit for commit in commits if commit.id not in known]
+
+
+def _replaced(base: Snapshot, change: GraphChange) -> list[str]:
+    """Ids of rows of the past that this publish makes untrue: versions that it shows on another lineage (the row of a
+    version is unique), and everything about tables that come back."""
+    replaced = [
+        manifest.version_id(pin.table_key, pin.version)
+        for pin in change.pins
+        if (old := base.pins.get(pin.table_key)) is not None and old.version == pin.version and old != pin
+    ]
+    returning = _returning(base, change.pins)
+    if returning:
+        former = select_rows(base.handle, ["object_id"], one_of("table_key", pa.array(sorted(returning))))
+        replaced += former.column("object_id").to_pylist()
+    return replaced
+
+
+def _rows_to_replace(base: Snapshot, replaced: list[str]) -> dict[int, list[int]]:
+    """Where the rows of the present and those that became untrue lie: fragment id → offsets."""
+    offsets = {fragment_id: set(known) for fragment_id, known in base.present_rows.items()}
+    if replaced:
+        rows = select_rows(base.handle, ["object_id"], one_of("object_id", pa.array(replaced)))
+        for address in rows.column("_rowaddr").to_pylist():
+            offsets.setdefault(address >> 32, set()).add(address & 0xFFFFFFFF)
+    return {fragment_id: sorted(found) for fragment_id, found in offsets.items()}
 
 
 def _history_to_merge(handle: Handle) -> set[int]:
@@ -256,11 +318,12 @@ def _history_to_merge(handle: Handle) -> set[int]:
     return chosen
 
 
-def _history(handle: Handle, fragment_ids: set[int]) -> pa.Table:
+def _history(handle: Handle, fragment_ids: set[int], replaced: list[str]) -> pa.Table:
     """The rows of the past in some fragments; rows of the present are written anew by the publish."""
     rows = handle.scanner(fragments=[handle.get_fragment(number) for number in sorted(fragment_ids)]).to_table()
-    keep = [kind not in manifest.PRESENT for kind in rows.column("object_type").to_pylist()]
-    return rows.filter(pa.array(keep, pa.bool_()))
+    present = pc.is_in(rows.column("object_type"), value_set=pa.array(manifest.PRESENT))
+    gone = pc.is_in(rows.column("object_id"), value_set=pa.array(replaced, pa.string()))
+    return rows.filter(pc.invert(pc.or_(present, gone)))
 
 
 def _write(handle: Handle, rows: pa.Table) -> list[Any]:

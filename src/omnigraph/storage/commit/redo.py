@@ -1,6 +1,6 @@
 """Staged transactions as JSON and back, so that a recovery record can finish what its writer could not.
 
-Covers exactly the operations that OmniGraph stages: append, update, overwrite, create-index.
+Covers exactly the operations that OmniGraph stages: append, update, overwrite, merge, project, create-index.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from lance.bitmap import Bitmap
 from lance.fragment import FragmentMetadata
 
 from omnigraph.errors import InternalError
+from omnigraph.storage.reshape import schema_from_parts, schema_to_parts
 from omnigraph.storage.stage import Staged
 
 _OPERATIONS = lance.LanceOperation
@@ -59,6 +60,11 @@ def _operation_to_json(operation: Any) -> dict[str, Any]:
     if isinstance(operation, _OPERATIONS.Overwrite):
         schema = base64.b64encode(_arrow(operation.new_schema).serialize().to_pybytes()).decode()
         return {"kind": "overwrite", "schema": schema, "fragments": _fragments(operation.fragments)}
+    if isinstance(operation, _OPERATIONS.Merge):
+        fragments = _fragments(operation.fragments)
+        return {"kind": "merge", "fragments": fragments, "schema": _lance_schema(operation.schema)}
+    if isinstance(operation, _OPERATIONS.Project):
+        return {"kind": "project", "schema": _lance_schema(operation.schema)}
     if isinstance(operation, _OPERATIONS.CreateIndex):
         return {"kind": "create_index", "new_indices": [_index_to_json(index) for index in operation.new_indices]}
     raise InternalError(f"no recovery record can hold a {type(operation).__name__} operation")
@@ -77,9 +83,22 @@ def _operation_from_json(record: dict[str, Any]) -> Any:
         case "overwrite":
             schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(record["schema"])))
             return _OPERATIONS.Overwrite(schema, _read_fragments(record["fragments"]))
+        case "merge":
+            return _OPERATIONS.Merge(_read_fragments(record["fragments"]), _read_lance_schema(record["schema"]))
+        case "project":
+            return _OPERATIONS.Project(_read_lance_schema(record["schema"]))
         case "create_index":
             return _OPERATIONS.CreateIndex([_read_index(index) for index in record["new_indices"]], [])
     raise ValueError(f"operation {record['kind']!r}")
+
+
+def _lance_schema(schema: Any) -> dict[str, Any]:
+    metadata, fields = schema_to_parts(schema)
+    return {"metadata": metadata, "fields": [base64.b64encode(field).decode() for field in fields]}
+
+
+def _read_lance_schema(record: dict[str, Any]) -> Any:
+    return schema_from_parts(record["metadata"], [base64.b64decode(field) for field in record["fields"]])
 
 
 def _arrow(schema: Any) -> pa.Schema:

@@ -7,15 +7,16 @@ writer minted, so history shows the original author.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from omnigraph import failpoints
 from omnigraph.errors import RecoveryRequired
-from omnigraph.storage import lineage
+from omnigraph.storage import lineage, schema_files
 from omnigraph.storage.commit import sidecar
-from omnigraph.storage.commit.apply import commit_table, new_pin, staged_of
-from omnigraph.storage.commit.publish import GraphChange, Published, publish
-from omnigraph.storage.commit.sidecar import Sidecar, TableIntent
+from omnigraph.storage.commit.apply import change_of, commit_table, location_of, staged_of
+from omnigraph.storage.commit.publish import Published, publish
+from omnigraph.storage.commit.record import Sidecar, TableIntent
 from omnigraph.storage.faults import READ_EXCEPTIONS
-from omnigraph.storage.manifest import Pin
 from omnigraph.storage.recovery import audit
 from omnigraph.storage.recovery.audit import TableOutcome
 from omnigraph.storage.section import Fence
@@ -37,42 +38,56 @@ def finish(store: GraphStore, record: Sidecar, fence: Fence) -> None:
     if published:
         _close(store, record, Published(published, snapshot))
         return
-    pins = {table.table_key: _pin(snapshot, record, table) for table in record.tables}
-    handles = {table.table_key: _newest(store, pins[table.table_key], table) for table in record.tables}
+    record = _located(snapshot, record)
+    handles = {table.table_key: _newest(store, table) for table in record.tables}
     landed = {table.table_key: _has_landed(handles[table.table_key], record, table) for table in record.tables}
     if not any(landed.values()):
+        if record.schema:
+            schema_files.discard(store.objects)
         sidecar.remove(store.objects, record.operation_id)
         return
     for table in record.tables:
-        handle = handles[table.table_key]
-        if not landed[table.table_key] and handle is not None:
-            commit_table(store, pins[table.table_key].location, handle, table)
+        if not landed[table.table_key]:
+            _commit(store, record, table, handles[table.table_key])
+    if record.schema:
+        schema_files.stage(store.objects, record.schema)
     failpoints.reach("recovery.before_roll_forward_publish")
-    change = GraphChange(
-        commit=record.commit,
-        pins=tuple(new_pin(store, pins[table.table_key], table) for table in record.tables),
-        expected={table.table_key: table.expected_version for table in record.tables},
-    )
-    _close(store, record, publish(store, record.branch, change, fence, record.operation_id))
+    _close(store, record, publish(store, record.branch, change_of(store, record), fence, record.operation_id))
 
 
 def _close(store: GraphStore, record: Sidecar, done: Published) -> None:
     """The write is visible, by its writer's hand or by ours: what is left is its audit row, its record, its mirrors."""
+    if record.schema:
+        schema_files.settle(store, record.schema)
     outcomes = [TableOutcome(t.table_key, t.expected_version, t.post_commit_pin) for t in record.tables]
     audit.record(store.tables, record, "RolledForward", done.commit.id, outcomes)
     sidecar.remove(store.objects, record.operation_id)
     store.mirror.note(done.snapshot, done.commit)
 
 
-def _pin(snapshot: Snapshot, record: Sidecar, table: TableIntent) -> Pin:
+def _located(snapshot: Snapshot, record: Sidecar) -> Sidecar:
+    """The record with every table's location: older software left it to the graph to say."""
+    return replace(record, tables=tuple(_located_table(snapshot, record, table) for table in record.tables))
+
+
+def _located_table(snapshot: Snapshot, record: Sidecar, table: TableIntent) -> TableIntent:
+    new_to_the_graph = table.shown_version is not None or table.expected_version == 0
+    if table.location is not None and new_to_the_graph:
+        return table
     pin = snapshot.pins.get(table.table_key)
     if pin is None:
         raise _unexplained(record, table.table_key, "the graph no longer shows this table")
-    return pin
+    return replace(table, location=pin.location)
 
 
-def _newest(store: GraphStore, pin: Pin, table: TableIntent) -> Handle | None:
-    return store.tables.newest_or_none(pin.location, table.branch)
+def _newest(store: GraphStore, table: TableIntent) -> Handle | None:
+    return store.tables.newest_or_none(location_of(table), table.branch)
+
+
+def _commit(store: GraphStore, record: Sidecar, table: TableIntent, handle: Handle | None) -> None:
+    if handle is None and table.expected_version > 0:
+        raise _unexplained(record, table.table_key, "the table is missing")
+    commit_table(store, handle, table)
 
 
 def _has_landed(handle: Handle | None, record: Sidecar, table: TableIntent) -> bool:

@@ -13,10 +13,10 @@ import lance
 
 from omnigraph import failpoints, ids
 from omnigraph.errors import CorruptGraph, RecoveryRequired
-from omnigraph.storage import durable, lineage, manifest
+from omnigraph.storage import durable, lineage, manifest, schema_files
 from omnigraph.storage.commit import sidecar
 from omnigraph.storage.commit.publish import GraphChange, publish
-from omnigraph.storage.commit.sidecar import CommitDraft, Sidecar, TableIntent
+from omnigraph.storage.commit.record import CommitDraft, Sidecar, TableIntent, WriterKind
 from omnigraph.storage.faults import READ_EXCEPTIONS, store_errors
 from omnigraph.storage.manifest import Pin
 from omnigraph.storage.recovery import audit
@@ -35,6 +35,8 @@ def roll(store: GraphStore, record: Sidecar, fence: Fence) -> None:
     snapshot = store.refresh(record.branch, migrate_layout=True)
     pins = {table.table_key: snapshot.version_of(table.table_key) for table in record.tables}
     heads = {table.table_key: _head(store, snapshot, table) for table in record.tables}
+    staged = schema_files.staged(store.objects) if record.kind is WriterKind.SCHEMA_APPLY else {}
+    schema_staged = len(staged) == len(schema_files.FILES)
     states = {
         table.table_key: classify(
             record.kind,
@@ -42,10 +44,13 @@ def roll(store: GraphStore, record: Sidecar, fence: Fence) -> None:
             _version(heads[table.table_key], pins[table.table_key]),
             pins[table.table_key],
             maintenance_only=_maintenance_only(heads[table.table_key], pins[table.table_key]),
+            schema_staged=schema_staged,
         )
         for table in record.tables
     }
-    decision = decide(record, states, pins)
+    decision = decide(record, states, pins, schema_staged=schema_staged)
+    if decision is Decision.ROLL_BACK and not staged and _is_shown(record, snapshot):
+        decision = Decision.STALE
     if decision is Decision.ABORT:
         broken = next(key for key, state in states.items() if state is TableState.INVARIANT_VIOLATION)
         raise CorruptGraph(
@@ -56,10 +61,23 @@ def roll(store: GraphStore, record: Sidecar, fence: Fence) -> None:
     if decision is Decision.STALE:
         _note_stale(store, record, snapshot, heads)
     elif decision is Decision.ROLL_FORWARD:
-        _forward(store, record, snapshot, heads, fence)
+        _forward(store, record, snapshot, heads, fence, schema_files.staged_hash(staged))
     else:
         _back(store, record, snapshot, heads, fence)
+    if staged and decision is Decision.ROLL_BACK:
+        schema_files.discard(store.objects)
+    elif staged:
+        schema_files.promote(store.objects)
     sidecar.remove(store.objects, record.operation_id)
+
+
+def _is_shown(record: Sidecar, snapshot: Snapshot) -> bool:
+    """Whether a change that moves no table is there already: what it adds is shown, what it drops is not."""
+    added, dropped = [key for key, _, _ in record.registrations], [entry.table_key for entry in record.tombstones]
+    changes_keys = bool(added or dropped) and not record.tables and not record.aborted
+    return (
+        changes_keys and all(key in snapshot.pins for key in added) and not any(key in snapshot.pins for key in dropped)
+    )
 
 
 def _note_stale(store: GraphStore, record: Sidecar, snapshot: Snapshot, heads: dict[str, Handle | None]) -> None:
@@ -132,7 +150,12 @@ def _shape(handle: Handle) -> list[Any]:
 
 
 def _forward(
-    store: GraphStore, record: Sidecar, snapshot: Snapshot, heads: dict[str, Handle | None], fence: Fence
+    store: GraphStore,
+    record: Sidecar,
+    snapshot: Snapshot,
+    heads: dict[str, Handle | None],
+    fence: Fence,
+    schema: str | None,
 ) -> None:
     pins, expected, outcomes = [], {}, []
     for table in record.tables:
@@ -153,10 +176,11 @@ def _forward(
             pins.append(_pin_at(store, key, location, intent, handle))
             expected[key] = snapshot.version_of(key)
             outcomes.append(TableOutcome(key, 0, handle.version))
-    tombstones = tuple((key, version) for key, version in record.tombstones if key in snapshot.pins)
-    expected |= {key: version - 1 for key, version in tombstones}
+    hidden = [entry for entry in record.tombstones if entry.table_key in snapshot.pins]
+    tombstones = tuple((entry.table_key, entry.version) for entry in hidden)
+    expected |= {entry.table_key: entry.replaces for entry in hidden}
     failpoints.reach("recovery.before_roll_forward_publish")
-    change = GraphChange(_draft(record, record.merge_source), tuple(pins), tombstones, expected)
+    change = GraphChange(_draft(record, record.merge_source), tuple(pins), tombstones, expected, schema=schema)
     published = publish(store, record.branch, change, fence, record.operation_id)
     audit.record(store.tables, record, "RolledForward", published.commit.id, outcomes)
     store.mirror.note(published.snapshot, published.commit)

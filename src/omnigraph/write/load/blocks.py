@@ -11,11 +11,11 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from omnigraph import limits
 from omnigraph.errors import InputError, ResourceLimitExceeded
+from omnigraph.storage import inputs
 
 _GZIP = b"\x1f\x8b"
 
@@ -41,21 +41,26 @@ class Block:
     data: bytes
 
 
-def blocks(path: Path, file: str, size: int | None = None) -> Iterator[Block]:
+def blocks(file: str, size: int | None = None) -> Iterator[Block]:
     """The lines of a file, in blocks of about ``size`` bytes.
 
     Raises:
         InputError: the file cannot be read, or its compressed data is damaged.
         ResourceLimitExceeded: a line is longer than the limit.
     """
-    with read_errors(file), path.open("rb") as raw:
-        packed = raw.read(len(_GZIP)) == _GZIP
-        raw.seek(0)
-        if packed:
+    with read_errors(file), inputs.open_file(file) as raw:
+        if is_gzip(raw):
             with gzip.GzipFile(fileobj=raw) as stream:
                 yield from lines_of(stream, file, size)
         else:
             yield from lines_of(raw, file, size)
+
+
+def is_gzip(raw: BinaryIO) -> bool:
+    """Whether a stream that was just opened is compressed."""
+    packed = raw.read(len(_GZIP)) == _GZIP
+    raw.seek(0)
+    return packed
 
 
 def lines_of(stream: Readable, file: str, size: int | None = None) -> Iterator[Block]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -81,7 +80,6 @@ class Gathered:
     rows: dict[str, pa.Table] = field(default_factory=dict)
     fresh: set[str] = field(default_factory=set)
     found: list[Violation] = field(default_factory=list)
-    seconds: float = 0.0
 
 
 def read(catalog: Catalog, request: LoadRequest) -> Gathered:
@@ -91,7 +89,6 @@ def read(catalog: Catalog, request: LoadRequest) -> Gathered:
         InputError: a file cannot be read, or, unless bad rows are to be rejected, a row is bad.
         ResourceLimitExceeded: too many bad rows, a line or a column is too long.
     """
-    began = time.perf_counter()
     gathered = Gathered()
     pieces: dict[str, list[pa.Table]] = {}
     stale: set[str] = set()
@@ -115,7 +112,6 @@ def read(catalog: Catalog, request: LoadRequest) -> Gathered:
         raise failure(gathered.found)
     gathered.rows = {key: _whole(key, tables) for key, tables in pieces.items()}
     gathered.fresh = set(gathered.rows) - stale
-    gathered.seconds = time.perf_counter() - began
     return gathered
 
 
@@ -139,10 +135,8 @@ def _parsed(catalog: Catalog, part: Part, most: int) -> Iterator[Parsed]:
     if part.format not in (Format.JSONL, Format.JSON):
         yield from parse_part(part, most)
         return
-    if part.path is None:
-        raise InputError(f"{part.name} is no file")
     dialect = Dialect(catalog, part.type, most)
-    yield from _side_by_side(lambda block: parse_block(block, dialect), blocks(part.path, part.name))
+    yield from _side_by_side(lambda block: parse_block(block, dialect), blocks(part.name))
 
 
 def _side_by_side(parse: Callable[[Block], Parsed], given: Iterable[Block]) -> Iterator[Parsed]:

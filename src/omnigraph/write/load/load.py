@@ -5,7 +5,7 @@ Rows of a load that is to reject are settled against the state they will be comm
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,25 +43,19 @@ def commit(
     store: GraphStore, catalog: Catalog, request: LoadRequest, gathered: Gathered, branch: str, actor: str | None
 ) -> Loaded:
     """Write gathered rows as one commit, or raise and write nothing."""
-    candidates = {
-        key: Candidate(
-            type_of(catalog, key),
-            request.mode,
-            rows.drop_columns([LINE, FILE]).append_column(POSITION, pa.array(np.arange(rows.num_rows))),
-            key in gathered.fresh,
-        )
-        for key, rows in gathered.rows.items()
-    }
+    candidates = candidates_of(catalog, request, gathered)
     rejected: list[Violation] = []
     counts: dict[str, int] = {}
 
     def settled(workspace: Workspace) -> list[Change]:
         settling = Settling(workspace, candidates, request.tolerated - len(gathered.found))
         settling.run()
-        rejected[:] = _in_input_order([*gathered.found, *_violations(gathered, settling)], gathered)
+        rejected[:] = in_input_order([*gathered.found, *violations_of(gathered, settling)], gathered)
         if len(rejected) > request.tolerated:
             raise give_up(request, rejected)
-        _refuse_emptying(request, gathered, settling)
+        left = {key: each.rows.num_rows for key, each in settling.candidates.items()}
+        given = {key: rows.num_rows for key, rows in gathered.rows.items()}
+        refuse_emptying(request, gathered.found, given, left)
         counts.update({key: each.rows.num_rows for key, each in settling.candidates.items()})
         return settling.changes()
 
@@ -74,17 +68,37 @@ def commit(
     try:
         result = write(store, catalog, asked)
     except (InvalidRowSet, KeyConflict) as error:
-        raise _placed(store, branch, candidates, gathered, error) from None
+        settling = Settling(Workspace(store, store.snapshot(branch), None), candidates, limits.LOAD_COUNTED_VIOLATIONS)
+        raise placed_error(settling, gathered, error) from None
     return Loaded(result, counts, rejects_table(rejected))
 
 
-def _refuse_emptying(request: LoadRequest, gathered: Gathered, settling: Settling) -> None:
-    """An overwrite with nothing but rejected rows would only delete."""
+def candidates_of(catalog: Catalog, request: LoadRequest, gathered: Gathered) -> dict[str, Candidate]:
+    """Gathered rows as candidates; ``#position`` is the place in `Gathered.rows`."""
+    return {
+        key: Candidate(
+            type_of(catalog, key),
+            request.mode,
+            rows.drop_columns([LINE, FILE]).append_column(POSITION, pa.array(np.arange(rows.num_rows))),
+            key in gathered.fresh,
+        )
+        for key, rows in gathered.rows.items()
+    }
+
+
+def refuse_emptying(
+    request: LoadRequest, found: Sequence[Violation], given: Mapping[str, int], left: Mapping[str, int]
+) -> None:
+    """An overwrite with nothing but rejected rows would only delete.
+
+    Args:
+        given, left: rows by table key before and after the set rules.
+    """
     if request.mode is not Mode.OVERWRITE:
         return
-    rejected = {each.table_key for each in gathered.found}
-    for key, candidate in settling.candidates.items():
-        if candidate.rows.num_rows or not (gathered.rows[key].num_rows or key in rejected):
+    rejected = {each.table_key for each in found}
+    for key, rows in left.items():
+        if rows or not (given[key] or key in rejected):
             continue
         raise InputError(
             f"every row of '{key}' was rejected, so overwriting it would leave it empty",
@@ -92,7 +106,8 @@ def _refuse_emptying(request: LoadRequest, gathered: Gathered, settling: Settlin
         )
 
 
-def _violations(gathered: Gathered, settling: Settling) -> list[Violation]:
+def violations_of(gathered: Gathered, settling: Settling) -> list[Violation]:
+    """What a settling refused, with where each row came from."""
     return [_violation(gathered, each.table_key, each.position, each.error) for each in settling.refused]
 
 
@@ -103,26 +118,24 @@ def _violation(gathered: Gathered, key: str, position: int, error: OmniGraphErro
     return Violation(file, line, key, error, _record_text(key, row.drop_columns(made_up)))
 
 
-def _in_input_order(found: list[Violation], gathered: Gathered) -> list[Violation]:
+def in_input_order(found: list[Violation], gathered: Gathered) -> list[Violation]:
+    """By file and line."""
     order = {name: number for number, name in enumerate(gathered.files)}
     return sorted(found, key=lambda each: (order.get(each.file, 0), each.line))
 
 
-def _placed(
-    store: GraphStore, branch: str, candidates: Mapping[str, Candidate], gathered: Gathered, error: OmniGraphError
-) -> OmniGraphError:
+def placed_error(settling: Settling, gathered: Gathered, error: OmniGraphError) -> OmniGraphError:
     """The error of a set rule with the line of the row it blames, if it blames one, and the first of each kind."""
-    settling = Settling(Workspace(store, store.snapshot(branch), None), candidates, limits.LOAD_COUNTED_VIOLATIONS)
     try:
         settling.run()
-        found = _in_input_order(_violations(gathered, settling), gathered)
+        found = in_input_order(violations_of(gathered, settling), gathered)
     except OmniGraphError:
         return error
     blamed = next((each for each in found if each.error.message == error.message), None)
     if blamed is None:
         return error
     kinds = {each.kind: each for each in reversed(found)}
-    shown = [each.to_dict() for each in _in_input_order(list(kinds.values()), gathered)]
+    shown = [each.to_dict() for each in in_input_order(list(kinds.values()), gathered)]
     return placed(
         Violation(blamed.file, blamed.line, blamed.table_key, error, ""), shown[: limits.LOAD_SHOWN_VIOLATIONS]
     )

@@ -23,7 +23,8 @@ class LoadResult:
         nodes, edges: records loaded by type name, before repeated ids are collapsed.
         rejects: records that were left out: ``file``, ``line``, ``type``, ``code``, ``reason`` and ``record``.
         index_commit: the commit that brought the indexes up to date after a large load, if there was one.
-        timings: seconds spent on ``read``, ``commit`` and ``index``.
+        timings: seconds spent on ``read``, ``check``, ``commit`` and ``index``.
+        engine: which carrier did it: ``embedded`` or ``spark``.
     """
 
     commit: Commit | None
@@ -37,6 +38,7 @@ class LoadResult:
     actor: str | None = None
     index_commit: Commit | None = None
     timings: dict[str, float] = field(default_factory=dict)
+    engine: str = "embedded"
 
     @property
     def total(self) -> int:

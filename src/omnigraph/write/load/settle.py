@@ -54,11 +54,23 @@ class Refused:
 
 
 class Settling:
-    """Finds the rows that have to go, against one state of a branch."""
+    """Finds the rows that have to go, against one state of a branch.
 
-    def __init__(self, workspace: Workspace, candidates: Mapping[str, Candidate], most: int) -> None:
+    Args:
+        most: stop after about this many.
+        resolver: finds the stored rows that a change touches.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        candidates: Mapping[str, Candidate],
+        most: int,
+        resolver: Callable[[Workspace, NodeType | EdgeType, Change, pa.Table, bool], Resolved] = resolve,
+    ) -> None:
         self._workspace = workspace
         self._most = most
+        self._resolve = resolver
         nodes_first = sorted(candidates.items(), key=lambda item: (isinstance(item[1].type, EdgeType), item[0]))
         self.candidates = dict(nodes_first)
         self.refused: list[Refused] = []
@@ -129,9 +141,10 @@ class Settling:
             return
         edge = candidate.type
         for column, node in (("src", edge.source), ("dst", edge.target)):
-            ends = _column(self.candidates[key], column)
+            kept = self._last_of_each_id(self.candidates[key])
+            ends = pc.if_else(pa.array(kept), _column(self.candidates[key], column), None)
             own = {f"node:{node}": self._resolved(f"node:{node}")} if f"node:{node}" in self.candidates else {}
-            missing = sets.missing_nodes(self._workspace, own, node, pc.unique(ends))
+            missing = sets.missing_nodes(self._workspace, own, node, pc.unique(ends).drop_null())
             self._refuse(key, _among(ends, missing), _missing_end(edge, column, ends))
 
     def _cardinality(self, key: str, candidate: Candidate) -> None:
@@ -174,7 +187,7 @@ class Settling:
         candidate = self.candidates[key]
         change = candidate.change
         rows = candidate.rows.filter(pa.array(self._last_of_each_id(candidate))).drop_columns([POSITION])
-        return resolve(self._workspace, candidate.type, change, rows, candidate.fresh_ids)
+        return self._resolve(self._workspace, candidate.type, change, rows, candidate.fresh_ids)
 
 
 def _missing_end(edge: EdgeType, column: str, ends: pa.Array) -> Callable[[int], OmniGraphError]:

@@ -5,18 +5,18 @@ A path names a file, a directory or a glob; a mapping names types. Suffixes say 
 
 from __future__ import annotations
 
-import glob
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
+from pathlib import PurePosixPath
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from omnigraph.errors import InputError, TypeNotFound
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.storage import inputs
 
 PathLike: TypeAlias = str | os.PathLike[str]
 Source: TypeAlias = PathLike | Iterable[PathLike] | Mapping[str, Any]
@@ -48,30 +48,51 @@ class Part:
     """One file or table.
 
     Attributes:
-        name: how messages call it.
+        name: how messages call it; the address of a file.
         type: type of its rows; None for records of the graph, which name theirs.
+        table: rows in memory, or something that another carrier can read; None for a file.
+        options: of the object store that holds the file, for a process on another machine; None takes the environment.
     """
 
     name: str
     format: Format
     type: NodeType | EdgeType | None = None
-    path: Path | None = None
-    table: pa.Table | None = None
+    table: Any = None
+    options: Mapping[str, str] | None = None
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether the name says that the file is compressed."""
+        return self.name.lower().endswith(_PACKED)
 
 
-def parts_of(catalog: Catalog, source: Source, format_: str | None, type_: str | None) -> list[Part]:
-    """The parts of a source, in the order they are loaded."""
+def is_arrow(value: Any) -> bool:
+    return isinstance(value, pa.Table | pa.RecordBatch)
+
+
+def parts_of(
+    catalog: Catalog,
+    source: Source,
+    format_: str | None,
+    type_: str | None,
+    is_table: Callable[[Any], bool] = is_arrow,
+) -> list[Part]:
+    """The parts of a source, in the order they are loaded.
+
+    Args:
+        is_table: what the carrier can read as the rows of one type, besides files.
+    """
     forced = _format(format_) if format_ is not None else None
-    if isinstance(source, pa.Table | pa.RecordBatch):
+    if is_table(source):
         source = {_required(type_): source}
         type_ = None
     if isinstance(source, Mapping):
         if type_ is not None:
             raise InputError("a mapping names its types itself", hint="leave out type=")
-        return [part for name, value in source.items() for part in _typed(catalog, name, value, forced)]
+        return [part for name, value in source.items() for part in _typed(catalog, name, value, forced, is_table)]
     named = find_type(catalog, type_) if type_ is not None else None
     paths = [source] if isinstance(source, str | os.PathLike) else list(source)
-    return [_file(catalog, path, forced, named) for given in paths for path in _expanded(given)]
+    return [_file(catalog, name, forced, named) for given in paths for name in _expanded(given)]
 
 
 def find_type(catalog: Catalog, name: str) -> NodeType | EdgeType:
@@ -88,12 +109,14 @@ def _required(type_: str | None) -> str:
     return type_
 
 
-def _typed(catalog: Catalog, name: str, value: Any, forced: Format | None) -> Iterator[Part]:
+def _typed(
+    catalog: Catalog, name: str, value: Any, forced: Format | None, is_table: Callable[[Any], bool]
+) -> Iterator[Part]:
     type_ = find_type(catalog, name)
     if isinstance(value, pa.RecordBatch):
         value = pa.Table.from_batches([value])
-    if isinstance(value, pa.Table):
-        yield Part(f"<{type_.name}>", Format.ARROW, type_, table=value)
+    if is_table(value):
+        yield Part(f"<{type_.name}>", Format.ARROW, type_, value)
         return
     if isinstance(value, str | os.PathLike):
         value = [value]
@@ -106,50 +129,50 @@ def _typed(catalog: Catalog, name: str, value: Any, forced: Format | None) -> It
             yield _file(catalog, path, forced, type_)
 
 
-def _expanded(given: Any) -> list[Path]:
+def _expanded(given: Any) -> list[str]:
     """The files that a path means: itself, those of a directory, or those that match a pattern; sorted."""
     if not isinstance(given, str | os.PathLike):
         raise InputError(f"a source is a path, not a {type(given).__name__}", hint="pass paths, or a mapping of types")
     text = os.fspath(given)
-    if "://" in text:
-        raise InputError(f"cannot read {text}", hint="this load reads local files")
-    path = Path(text)
-    if path.is_dir():
-        found = sorted(each for each in path.rglob("*") if each.is_file() and _suffix(each) in _SUFFIXES)
-        if not found:
-            raise InputError(f"{text} holds no file that can be loaded", hint=f"known suffixes: {', '.join(_SUFFIXES)}")
+    found = inputs.files_of(text)
+    if found is None:
+        return [text]
+    if inputs.is_pattern(text):
         return found
-    if path.exists() or not glob.has_magic(text):
-        return [path]
-    matching = sorted(Path(each) for each in glob.glob(text, recursive=True) if os.path.isfile(each))
-    if not matching:
-        raise InputError(f"no file matches {text}")
-    return matching
+    known = [each for each in found if _suffix(each) in _SUFFIXES]
+    if not known:
+        raise InputError(f"{text} holds no file that can be loaded", hint=f"known suffixes: {', '.join(_SUFFIXES)}")
+    return known
 
 
-def _file(catalog: Catalog, path: Path, forced: Format | None, type_: NodeType | EdgeType | None) -> Part:
-    suffix = _suffix(path)
-    known = forced or _SUFFIXES.get(suffix)
-    if type_ is None and (known in (None, Format.JSONL) or (known is Format.JSON and not _names_type(catalog, path))):
-        return Part(str(path), Format.JSONL, None, path)
+def _file(catalog: Catalog, name: str, forced: Format | None, type_: NodeType | EdgeType | None) -> Part:
+    known = forced or format_of(name)
+    if type_ is None and (known in (None, Format.JSONL) or (known is Format.JSON and not _names_type(catalog, name))):
+        return Part(name, Format.JSONL)
     if type_ is None:
-        type_ = find_type(catalog, _stem(path))
+        type_ = find_type(catalog, _stem(name))
     if known is None:
-        raise InputError(f"cannot tell what {path} holds", hint="pass format=")
-    return Part(str(path), Format.JSON if known is Format.JSONL else known, type_, path)
+        raise InputError(f"cannot tell what {name} holds", hint="pass format=")
+    return Part(name, Format.JSON if known is Format.JSONL else known, type_)
 
 
-def _names_type(catalog: Catalog, path: Path) -> bool:
-    name = _stem(path)
-    return name in catalog.nodes or catalog.edge_by_word(name) is not None
+def format_of(name: str) -> Format | None:
+    """What the suffix of a file says about its content."""
+    return _SUFFIXES.get(_suffix(name))
 
 
-def _suffix(path: Path) -> str:
-    return Path(path.stem).suffix.lower() if path.suffix.lower() == _PACKED else path.suffix.lower()
+def _names_type(catalog: Catalog, name: str) -> bool:
+    stem = _stem(name)
+    return stem in catalog.nodes or catalog.edge_by_word(stem) is not None
 
 
-def _stem(path: Path) -> str:
-    return path.name.split(".")[0]
+def _suffix(name: str) -> str:
+    path = PurePosixPath(name)
+    return PurePosixPath(path.stem).suffix.lower() if path.suffix.lower() == _PACKED else path.suffix.lower()
+
+
+def _stem(name: str) -> str:
+    return PurePosixPath(name).name.split(".")[0]
 
 
 def _format(text: str) -> Format:

@@ -8,8 +8,7 @@ text, and lists and vectors are JSON arrays.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ import pyarrow.parquet as pq
 from omnigraph import limits
 from omnigraph.errors import InputError, InvalidRecord, InvalidRow
 from omnigraph.schema.catalog import EdgeType, NodeType, PropertyType, Scalar
+from omnigraph.storage import inputs
 from omnigraph.write.load.blocks import read_errors
 from omnigraph.write.load.json_value import json_value
 from omnigraph.write.load.parse import Parsed
@@ -37,8 +37,15 @@ _ENDS = {"from": "src", "to": "dst"}
 _TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 
 
-def parse_part(part: Part, most_violations: int) -> Iterator[Parsed]:
-    """The rows of a file or table, batch by batch."""
+def parse_part(
+    part: Part, most_violations: int, groups: Sequence[int] | None = None, first_row: int = 1
+) -> Iterator[Parsed]:
+    """The rows of a file or table, batch by batch.
+
+    Args:
+        groups: row groups of a Parquet file; None for all.
+        first_row: number of the first of these rows.
+    """
     type_ = part.type
     if type_ is None:
         raise InputError(f"{part.name} does not say which type its rows have", hint="pass type=")
@@ -46,8 +53,8 @@ def parse_part(part: Part, most_violations: int) -> Iterator[Parsed]:
     if part.format is Format.CSV:
         batches, convert = _csv_batches(part, skipped), _from_text
     else:
-        batches, convert = _arrow_batches(part), _from_values
-    number = 1
+        batches, convert = _arrow_batches(part, groups), _from_values
+    number = first_row
     for batch in batches:
         rows = _named_columns(type_, batch, part.name)
         lines = pa.array(np.arange(number, number + rows.num_rows))
@@ -75,16 +82,15 @@ def _parsed(
     return Parsed({type_.table_key: good}, violations)
 
 
-def _arrow_batches(part: Part) -> Iterator[pa.Table]:
+def _arrow_batches(part: Part, groups: Sequence[int] | None) -> Iterator[pa.Table]:
     if part.table is not None:
         yield from _sliced(part.table)
         return
-    path = _path(part)
     with read_errors(part.name):
         try:
-            with pq.ParquetFile(path) as file:
+            with pq.ParquetFile(_readable(part)) as file:
                 empty = file.schema_arrow.empty_table()
-                for batch in file.iter_batches(_BATCH_ROWS):
+                for batch in file.iter_batches(_BATCH_ROWS, groups):
                     empty = None
                     yield pa.Table.from_batches([batch])
                 if empty is not None:
@@ -102,7 +108,6 @@ def _sliced(table: pa.Table) -> Iterator[pa.Table]:
 
 def _csv_batches(part: Part, skipped: list[Violation]) -> Iterator[pa.Table]:
     """Every column as text, so that each value can be refused with its own words."""
-    path = _path(part)
     rows = 0
 
     def skip(row: Any) -> str:
@@ -113,9 +118,9 @@ def _csv_batches(part: Part, skipped: list[Violation]) -> Iterator[pa.Table]:
 
     with read_errors(part.name):
         try:
-            names = _csv_names(path)
+            names = _csv_names(part)
             reader = pcsv.open_csv(
-                path,
+                _readable(part),
                 read_options=_csv_reading(),
                 parse_options=pcsv.ParseOptions(newlines_in_values=True, invalid_row_handler=skip),
                 convert_options=pcsv.ConvertOptions(
@@ -132,9 +137,9 @@ def _csv_batches(part: Part, skipped: list[Violation]) -> Iterator[pa.Table]:
             raise _unreadable(part, error) from None
 
 
-def _csv_names(path: Path) -> list[str]:
+def _csv_names(part: Part) -> list[str]:
     parsing = pcsv.ParseOptions(newlines_in_values=True, invalid_row_handler=lambda _: "skip")
-    with pcsv.open_csv(path, read_options=_csv_reading(), parse_options=parsing) as reader:
+    with pcsv.open_csv(_readable(part), read_options=_csv_reading(), parse_options=parsing) as reader:
         return list(reader.schema.names)
 
 
@@ -142,10 +147,12 @@ def _csv_reading() -> pcsv.ReadOptions:
     return pcsv.ReadOptions(use_threads=False, block_size=limits.LOAD_BLOCK_BYTES)
 
 
-def _path(part: Part) -> Path:
-    if part.path is None:
-        raise InputError(f"{part.name} is no file")
-    return part.path
+def _readable(part: Part) -> Any:
+    """What Arrow opens: a local path, or the bytes of an object. It unpacks paths by their suffix itself."""
+    if not inputs.is_remote(part.name):
+        return part.name
+    stream = inputs.open_file(part.name, part.options)
+    return pa.CompressedInputStream(stream, "gzip") if part.is_packed else stream
 
 
 def _unreadable(part: Part, error: Exception) -> InputError:

@@ -1,0 +1,119 @@
+"""The table of commands, and the way from words to one of them.
+
+Only the module of the command that is asked for is imported. Global flags may stand before the command; they are moved
+behind it, where every command knows them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from omnigraph.cli.errors import INTERRUPTED, PIPE_CLOSED, forget_stdout, warn
+from omnigraph.cli.verb import GLOBAL_FLAGS
+
+#: First word → module that registers it, in the order of the help.
+COMMANDS = {
+    "init": "create",
+    "load": "load",
+    "query": "query",
+    "explain": "query",
+    "mutate": "mutate",
+    "export": "export",
+    "branch": "branch",
+    "commit": "commit",
+    "diff": "diff",
+    "changes": "changes",
+    "schema": "schema",
+    "lint": "lint",
+    "snapshot": "inspect",
+    "verify": "inspect",
+    "version": "about",
+}
+GROUPS = frozenset({"branch", "commit", "changes", "schema"})
+
+#: Spellings of older software that still work.
+DEPRECATED = {"read": "query", "change": "mutate"}
+
+_LEGEND = """\b
+Commands by what they need:
+  any      init load query explain mutate export branch commit diff changes schema snapshot
+  direct   lint verify schema plan (storage of the graph)
+  local    version
+
+\b
+Exit codes: 0 done, 1 failed, 2 wrong arguments, 4 --if-commit lost, 130 interrupted.
+A graph is addressed by URI, --store, --profile or defaults in config.yaml."""
+
+
+def run(words: Sequence[str]) -> None:
+    """Run one command line and leave with its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")  # type: ignore[union-attr]
+    arranged = arrange(words)
+    try:
+        build(arranged[:1])(args=arranged, prog_name="omnigraph")
+    except KeyboardInterrupt:
+        sys.stderr.write("\ninterrupted\n")
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        forget_stdout()
+        sys.exit(PIPE_CLOSED)
+    finally:
+        with contextlib.suppress(BrokenPipeError):
+            sys.stderr.flush()
+
+
+def arrange(words: Sequence[str]) -> list[str]:
+    """The same command line with global flags behind the command and today's spelling of it."""
+    rest = list(words)
+    flags: list[str] = []
+    path: list[str] = []
+    while rest and len(path) < (2 if path and path[0] in GROUPS else 1):
+        word = rest.pop(0)
+        name, joined, _ = word.partition("=")
+        if name in GLOBAL_FLAGS:
+            flags.append(word)
+            if GLOBAL_FLAGS[name] and not joined and rest:
+                flags.append(rest.pop(0))
+        elif word.startswith("-"):
+            rest.insert(0, word)
+            break
+        else:
+            path.append(_today(word) if not path else word)
+    return [*path, *flags, *rest]
+
+
+def _today(word: str) -> str:
+    if word not in DEPRECATED:
+        return word
+    warn(f"'{word}' is now called '{DEPRECATED[word]}'")
+    return DEPRECATED[word]
+
+
+def build(wanted: Sequence[str] = ()) -> typer.Typer:
+    """The application with the commands that are wanted; with all of them when none of these is known."""
+    app = typer.Typer(
+        add_completion=False,
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+        help="A typed property graph with branches, merges and time travel, stored as Lance tables.",
+        epilog=_LEGEND,
+    )
+    app.callback()(_top)
+    modules = [COMMANDS[word] for word in wanted if word in COMMANDS] or list(COMMANDS.values())
+    for module in dict.fromkeys(modules):
+        importlib.import_module(f"omnigraph.cli.{module}").register(app)
+    return app
+
+
+def _top(
+    version: bool = typer.Option(False, "-v", "--version", help="Print the version and exit."),
+) -> None:
+    """The version itself is printed before anything is imported."""

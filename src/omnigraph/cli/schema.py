@@ -1,0 +1,76 @@
+"""`omnigraph schema show|plan|apply`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from omnigraph.cli.flags import Accepts
+from omnigraph.cli.output import print_json
+from omnigraph.cli.texts import existing_text
+from omnigraph.cli.verb import Json, Scope, Uri, verb
+
+_File = Annotated[str, typer.Option("--schema", metavar="FILE", help="The wanted schema (.pg).")]
+_Loss = Annotated[
+    bool, typer.Option("--allow-data-loss", help="Also give up older versions of what is dropped (hard drops).")
+]
+
+
+def register(app: typer.Typer) -> None:
+    group = typer.Typer(help="Show and change the schema of a graph.", no_args_is_help=True)
+    app.add_typer(group, name="schema")
+    _show(group)
+    _change(group)
+
+
+def _show(group: typer.Typer) -> None:
+    def show(scope: Scope, uri: Uri = None, json: Json = False) -> None:
+        """Print the schema as it was accepted."""
+        with scope.graph(scope.address(uri)) as graph:
+            text = graph.schema.text
+        if json:
+            print_json({"schema_source": text})
+        else:
+            sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
+
+    verb(group, "schema show", Accepts.WRITE)(show)
+    verb(group, "schema get", Accepts.WRITE, hidden=True)(show)
+
+
+def _change(group: typer.Typer) -> None:
+    @verb(group, "schema plan", Accepts.PLAN)
+    def plan(scope: Scope, schema: _File, uri: Uri = None, allow_data_loss: _Loss = False, json: Json = False) -> None:
+        """Show what a change of the schema would do; changes nothing."""
+        address = scope.address(uri)
+        with scope.graph(address) as graph:
+            planned = graph.schema.plan(existing_text(schema), allow_data_loss=allow_data_loss)
+        if json:
+            print_json({"uri": address.uri, **planned.to_dict()})
+            return
+        sys.stdout.write(f"schema plan for {address.uri}\nsupported: {_yes(planned.supported)}\n")
+        _steps(planned.lines())
+
+    @verb(group, "schema apply", Accepts.WRITE)
+    def apply(scope: Scope, schema: _File, uri: Uri = None, allow_data_loss: _Loss = False, json: Json = False) -> None:
+        """Change the schema, as one commit."""
+        address = scope.address(uri)
+        scope.echo(address)
+        with scope.graph(address, "rw") as graph:
+            done = graph.schema.apply(existing_text(schema), allow_data_loss=allow_data_loss)
+        if json:
+            print_json({"uri": address.uri, **done.to_dict()})
+            return
+        sys.stdout.write(f"schema apply for {address.uri}\nsupported: {_yes(done.supported)}\n")
+        sys.stdout.write(f"applied: {_yes(done.applied)}\ngraph_manifest_version: {done.graph_manifest_version}\n")
+        _steps(done.lines())
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+def _steps(lines: Sequence[str]) -> None:
+    sys.stdout.write("".join(f"- {line}\n" for line in lines) or "no schema changes\n")

@@ -1,0 +1,199 @@
+"""What every command shares: the global flags, the graph it works on, its messages and its exit code.
+
+A command is a function whose first parameter is a `Scope`; `verb` turns it into one that typer understands.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from omnigraph.cli.address import Address, resolve
+from omnigraph.cli.config import Config, read_config
+from omnigraph.cli.errors import Interrupted, reported
+from omnigraph.cli.flags import Accepts, Check, Flags
+from omnigraph.cli.startup import leave_out_pandas
+
+if TYPE_CHECKING:
+    from omnigraph import Graph
+
+#: Parameters that many commands have.
+Uri = Annotated[str | None, typer.Argument(metavar="URI", help="Directory, file:// or s3:// address of the graph.")]
+UriOption = Annotated[str | None, typer.Option("--uri", metavar="URI", help="Address of the graph.")]
+Branch = Annotated[str, typer.Option("--branch", metavar="BRANCH", help="Branch to work on.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+_GLOBAL: dict[str, tuple[tuple[str, ...], str | None, str]] = {
+    "server": (("--server",), "NAME|URL", "A served endpoint."),
+    "cluster": (("--cluster",), "DIR|URI|NAME", "A cluster root."),
+    "graph": (("--graph",), "ID", "One graph of a server or cluster."),
+    "store": (("--store",), "URI", "Storage of one graph: a directory, file:// or s3://."),
+    "actor": (("--as",), "ACTOR", "Who the change belongs to."),
+    "profile": (("--profile",), "NAME", "A scope from the operator's config.yaml."),
+    "yes": (("--yes",), None, "Consent to a destructive change of a remote graph."),
+    "quiet": (("--quiet",), None, "Do not say which graph is written to, show no progress."),
+    "debug": (("--debug",), None, "Show the stack trace of an error."),
+}
+
+GLOBAL_FLAGS = {spelling: metavar is not None for names, metavar, _ in _GLOBAL.values() for spelling in names}
+
+
+class Scope:
+    """One run of a command: its flags, the operator's configuration and the graph that is meant."""
+
+    def __init__(self, verb: str, flags: Flags) -> None:
+        self.verb = verb
+        self.flags = flags
+
+    @cached_property
+    def config(self) -> Config:
+        return read_config()
+
+    @property
+    def actor(self) -> str | None:
+        return self.flags.actor or self.config.actor
+
+    def address(self, positional: str | None = None, *, how: str = "its address") -> Address:
+        return resolve(self.flags, self.config, positional, how)
+
+    @contextlib.contextmanager
+    def graph(self, address: Address, mode: Literal["rw", "ro"] = "ro") -> Iterator[Graph]:
+        """The open graph; read-only unless the command writes."""
+        import omnigraph
+
+        with omnigraph.open(address.uri, mode=mode, actor=self.actor) as opened:
+            yield opened
+
+    def echo(self, address: Address) -> None:
+        """Say which graph is about to change."""
+        if not self.flags.quiet:
+            sys.stderr.write(f"omnigraph {self.verb} → {address.uri} ({address.access})\n")
+
+    def confirm(self, address: Address, *, json: bool) -> None:
+        """A destructive change of a graph that is not on this machine needs consent."""
+        if address.is_local or self.flags.yes:
+            return
+        what = f"'{self.verb}' on {address.uri} destroys data"
+        if json or not sys.stdin.isatty():
+            from omnigraph.errors import DeniedError
+
+            raise DeniedError(f"{what} and nobody consented", hint="pass --yes")
+        sys.stderr.write(f"{what}. Type 'yes' to go on: ")
+        sys.stderr.flush()
+        if sys.stdin.readline().strip().lower() not in ("yes", "y"):
+            from omnigraph.errors import DeniedError
+
+            raise DeniedError("not confirmed; nothing was changed")
+
+    @contextlib.contextmanager
+    def interruptible(self, graph: Graph, branch: str) -> Iterator[None]:
+        """Ctrl-C inside leaves the branch as it was or with the whole change, and the message says which."""
+        before = _head(graph, branch)
+        try:
+            with _patient(graph):
+                yield
+        except KeyboardInterrupt:
+            raise Interrupted(_outcome(graph, branch, before)) from None
+
+
+@contextlib.contextmanager
+def _patient(graph: Graph) -> Iterator[None]:
+    """Let a commit that is under way finish before Ctrl-C takes effect; a second one does not wait."""
+    import signal
+
+    waiting: list[int] = []
+
+    def stop(number: int, frame: object) -> None:
+        if graph.is_committing and not waiting:
+            waiting.append(number)
+        else:
+            raise KeyboardInterrupt
+
+    earlier = signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+        if waiting:
+            raise KeyboardInterrupt
+    finally:
+        signal.signal(signal.SIGINT, earlier)
+
+
+def _head(graph: Graph, branch: str) -> str | None:
+    """Newest commit of a branch that need not exist."""
+    from omnigraph.errors import NotFoundError
+
+    with contextlib.suppress(NotFoundError):
+        return graph.commits.head(branch).id
+    return None
+
+
+def _outcome(graph: Graph, branch: str, before: str | None) -> str:
+    """What became of an interrupted write. Whatever it had made durable is finished first."""
+    from omnigraph.errors import OmniGraphError
+
+    try:
+        graph.recover()
+        after = _head(graph, branch)
+    except (OmniGraphError, KeyboardInterrupt):
+        return "the branch has the whole change or nothing of it; 'omnigraph commit list' tells"
+    if after == before:
+        return "nothing was written"
+    return f"the change was complete by then; branch '{branch}' is at commit {after}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Verb:
+    check: Check
+    function: Callable[..., None]
+    data_frames: bool
+
+    def __call__(self, **given: Any) -> None:
+        flags = Flags(**{name: given.pop(name) for name in _GLOBAL})
+        with reported(debug=flags.debug):
+            self.check.refuse_unusable(flags)
+            if not self.data_frames:
+                leave_out_pandas()
+            self.function(Scope(self.check.verb, flags), **given)
+
+
+def verb(
+    app: typer.Typer, name: str, accepts: Accepts, *, data_frames: bool = False, hidden: bool = False
+) -> Callable[[Callable[..., None]], None]:
+    """Register a function as a command. Its name may have two words; the last one is what the group calls it.
+
+    Args:
+        data_frames: the command may meet pandas, because it may start Spark.
+    """
+
+    def register(function: Callable[..., None]) -> None:
+        run = _Verb(Check(name, accepts), function, data_frames)
+
+        def command(**given: Any) -> None:
+            run(**given)
+
+        own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+        parameters = [*(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own), *_global(accepts)]
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        command.__doc__ = function.__doc__
+        app.command(name.split()[-1], hidden=hidden)(command)
+
+    return register
+
+
+def _global(accepts: Accepts) -> Iterator[inspect.Parameter]:
+    for name, (spellings, metavar, text) in _GLOBAL.items():
+        option = typer.Option(*spellings, metavar=metavar, help=text, hidden=not accepts.shown(name))
+        kind = str | None if metavar else bool
+        yield inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None if metavar else False,
+            annotation=Annotated[kind, option],
+        )

@@ -1,0 +1,11 @@
+"""What the verbs of a graph answer with, in one place for the rooms outside. Holds nothing of its own."""
+
+from omnigraph.graph.offline import Report
+from omnigraph.history.diff import Diff
+from omnigraph.history.entity_changes import EntityChange
+from omnigraph.history.feed.commit import CommitChanges
+from omnigraph.history.feed.page import ChangePage
+from omnigraph.history.merge.result import MergeResult
+from omnigraph.write.load.result import LoadResult
+
+__all__ = ["ChangePage", "CommitChanges", "Diff", "EntityChange", "LoadResult", "MergeResult", "Report"]

@@ -1,0 +1,81 @@
+"""What `Graph.schema` is: the schema of an open graph, and its change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from omnigraph.history.schemas import Schemas
+from omnigraph.schema.compile import CompiledSchema, compile_schema
+from omnigraph.storage.store import GraphStore
+
+# A process that only reads never pays for planning and applying.
+if TYPE_CHECKING:
+    from omnigraph.history.evolve import SchemaApplied
+    from omnigraph.schema.evolve import SchemaPlan
+
+
+class SchemaControl:
+    """The schema of one graph.
+
+    Args:
+        schemas: knows the schema of every state.
+        writer: gives the storage to write to, or raises when the graph may not be changed.
+        actor: whom the commit of a change names as its author.
+    """
+
+    def __init__(self, schemas: Schemas, writer: Callable[[], GraphStore], actor: str | None) -> None:
+        self._schemas = schemas
+        self._writer = writer
+        self._actor = actor
+
+    @property
+    def text(self) -> str:
+        """The schema of main as it was accepted."""
+        return self._schemas.newest().source
+
+    @property
+    def hash(self) -> str:
+        """Names the schema: equal for texts that mean the same."""
+        return self._schemas.newest().hash
+
+    def plan(self, schema: str | Path, allow_data_loss: bool = False) -> SchemaPlan:
+        """What a change to another schema would do; changes nothing.
+
+        Args:
+            schema: the wanted `.pg` text, or the path of a file that holds it.
+            allow_data_loss: plan hard drops, which also give up older versions of what is dropped.
+
+        Raises:
+            SchemaIdentityError: a ``@rename_from`` hint cannot be followed.
+        """
+        from omnigraph.schema.evolve import plan_change
+
+        return plan_change(self._schemas.newest(), _compiled(schema), allow_data_loss=allow_data_loss)
+
+    def apply(self, schema: str | Path, allow_data_loss: bool = False) -> SchemaApplied:
+        """Change the schema as one commit. The graph may have no branch but main.
+
+        Handles that are open, here and in other processes, see the new schema with their next operation; a write that
+        was made for the old one is made again or refused, never committed.
+
+        Args:
+            schema: the wanted `.pg` text, or the path of a file that holds it.
+            allow_data_loss: drops also give up older versions of what is dropped.
+
+        Raises:
+            UnsupportedSchemaChange: a step is refused; nothing changed.
+            SchemaApplyBlocked: there are other branches.
+            SchemaIdentityError: a ``@rename_from`` hint cannot be followed.
+        """
+        from omnigraph.history.evolve import SchemaRequest, apply_schema
+
+        request = SchemaRequest(_compiled(schema), allow_data_loss, self._actor)
+        return apply_schema(self._writer(), self._schemas.of, request)
+
+
+def _compiled(schema: str | Path) -> CompiledSchema:
+    if isinstance(schema, Path):
+        return compile_schema(schema.read_text(encoding="utf-8"), file=str(schema))
+    return compile_schema(schema)

@@ -1,0 +1,183 @@
+"""Changes of nodes and edges as every interface shows them: what happened, and how it looked before and after.
+
+Images hold JSON values: dates and instants as text, blobs as ``base64:…``, everything else as it is. Rows become
+objects one batch at a time; `columns` keeps them in Arrow.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.storage.delta import DELETE, INSERT, OPS, UPDATE, ChangeSlice
+from omnigraph.storage.same_rows import differing_columns
+
+#: Columns of an edge's table that are its endpoints, by what images call them.
+ENDPOINTS = {"from": "src", "to": "dst"}
+
+Image = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class EntityChange:
+    """One node or edge that was inserted, updated or deleted.
+
+    Attributes:
+        kind: ``node`` or ``edge``.
+        type: name of the type; a renamed one has its later name.
+        id: id of the entity.
+        op: ``insert``, ``update`` or ``delete``.
+        before: ``{"properties": …}``, for edges also ``{"endpoints": {"from": …, "to": …}}``; None for an insert.
+        after: the same; None for a delete.
+        changed: properties of an update that differ; ``from`` and ``to`` stand for moved endpoints.
+        type_id: opaque; stays when a type is renamed.
+    """
+
+    kind: str
+    type: str
+    id: str
+    op: str
+    before: Image | None
+    after: Image | None
+    changed: tuple[str, ...] = ()
+    type_id: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form of all interfaces."""
+        found: dict[str, Any] = {
+            "kind": self.kind,
+            "type": {"id": self.type_id, "name": self.type},
+            "id": self.id,
+            "op": self.op,
+        }
+        if self.before is not None:
+            found["before"] = self.before
+        if self.after is not None:
+            found["after"] = self.after
+        if self.op == UPDATE:
+            found["changed"] = list(self.changed)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeBatch:
+    """Some changes of one type in order."""
+
+    kind: str
+    type: str
+    type_id: str
+    rows: ChangeSlice
+
+    def __len__(self) -> int:
+        return len(self.rows.ids)
+
+    def __iter__(self) -> Iterator[EntityChange]:
+        before, after = iter(self._images(self.rows.before)), iter(self._images(self.rows.after))
+        changed = iter(self._changed())
+        for id_, code in zip(self.rows.ids.to_pylist(), self.rows.ops.tolist(), strict=True):
+            op = OPS[code]
+            yield EntityChange(
+                self.kind,
+                self.type,
+                id_,
+                op,
+                None if op == INSERT else next(before),
+                None if op == DELETE else next(after),
+                next(changed) if op == UPDATE else (),
+                self.type_id,
+            )
+
+    def columns(self) -> pa.Table:
+        """``id``, ``op``, ``changed``, and the images as structs in native types, null where there is none."""
+        ops = self.rows.ops
+        changed = np.full(len(ops), None, object)
+        changed[ops == OPS.index(UPDATE)] = _objects(self._changed())
+        return pa.table(
+            {
+                "id": self.rows.ids,
+                "op": pa.array(OPS, pa.string()).take(pa.array(ops)),
+                "changed": pa.array(changed, pa.list_(pa.string())),
+                "before": _struct(self.rows.before, ops != OPS.index(INSERT)),
+                "after": _struct(self.rows.after, ops != OPS.index(DELETE)),
+            }
+        )
+
+    def _images(self, rows: pa.Table) -> list[Image]:
+        edge = self.kind == "edge"
+        own = [name for name in rows.column_names if name != "id" and not (edge and name in ENDPOINTS.values())]
+        values = [json_values(rows.column(name)) for name in own]
+        images = [{"properties": dict(zip(own, row, strict=True))} for row in zip(*values, strict=True)]
+        if not own:
+            images = [{"properties": {}} for _ in range(rows.num_rows)]
+        if edge and rows.num_rows:
+            sources, targets = (rows.column(name).to_pylist() for name in ENDPOINTS.values())
+            for image, source, target in zip(images, sources, targets, strict=True):
+                image["endpoints"] = {"from": source, "to": target}
+        return images
+
+    def _changed(self) -> list[tuple[str, ...]]:
+        """Names of the differing columns of each update."""
+        ops = self.rows.ops
+        updates = ops == OPS.index(UPDATE)
+        if not updates.any():
+            return []
+        before = self.rows.before.filter(pa.array(updates[ops != OPS.index(INSERT)]))
+        after = self.rows.after.filter(pa.array(updates[ops != OPS.index(DELETE)]))
+        words = {column: word for word, column in ENDPOINTS.items()} if self.kind == "edge" else {}
+        masks = differing_columns(before, after)
+        names = np.array([words.get(name, name) for name in masks], object)
+        table = np.column_stack(list(masks.values()))
+        return [tuple(names[row]) for row in table]
+
+
+def json_values(column: pa.ChunkedArray) -> list[Any]:
+    """A stored column as JSON values."""
+    type_ = column.type
+    if pa.types.is_date32(type_):
+        column = column.cast(pa.string())
+    elif pa.types.is_date64(type_):
+        column = _instants(column)
+    elif pa.types.is_list(type_) and (pa.types.is_date32(type_.value_type) or pa.types.is_date64(type_.value_type)):
+        column = pa.chunked_array([_dated_lists(chunk) for chunk in column.chunks], pa.list_(pa.string()))
+    elif pa.types.is_large_binary(type_):
+        return [None if each is None else f"base64:{base64.b64encode(each).decode()}" for each in column.to_pylist()]
+    values: list[Any] = column.to_pylist()
+    return values
+
+
+def _instants(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Without a zone, because the zone is known and its database need not be installed."""
+    texts = [
+        pc.strftime(chunk.view(pa.int64()).view(pa.timestamp("ms")), "%Y-%m-%dT%H:%M:%SZ") for chunk in column.chunks
+    ]
+    return pa.chunked_array(texts, pa.string())
+
+
+def _dated_lists(lists: pa.Array) -> pa.Array:
+    items = pa.chunked_array([pc.list_flatten(lists)])
+    texts = items.cast(pa.string()) if pa.types.is_date32(items.type) else _instants(items)
+    lengths = pc.fill_null(pc.list_value_length(lists), 0).cast(pa.int64())
+    offsets = pa.concat_arrays([pa.array([0], pa.int64()), pc.cumulative_sum(lengths)]).cast(pa.int32())
+    return pa.ListArray.from_arrays(offsets, texts.combine_chunks(), mask=pc.is_null(lists))
+
+
+def _struct(rows: pa.Table, present: Any) -> pa.Array:
+    """Images as one struct column, null where there is none."""
+    places = np.full(len(present), -1, np.int64)
+    places[present] = np.arange(rows.num_rows)
+    positions = pa.array(places, mask=places < 0)
+    fields = [field.with_nullable(True) for field in rows.schema]
+    columns = [column.combine_chunks().take(positions) for column in rows.columns]
+    return pa.StructArray.from_arrays(columns, fields=fields, mask=pa.array(~present))
+
+
+def _objects(values: list[tuple[str, ...]]) -> Any:
+    found = np.empty(len(values), object)
+    found[:] = [list(each) for each in values]
+    return found

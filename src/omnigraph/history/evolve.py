@@ -1,0 +1,188 @@
+"""Applies a schema change: its steps become table work, schema files and one commit.
+
+Rows are never copied. A new type is a new empty table, a renamed one keeps its table under another key, changed columns
+are one staged transaction, a dropped type is a tombstone; everything goes through the ordinary commit protocol, so a
+crash leaves the old graph or the new one. Planning is `schema/evolve/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from omnigraph import failpoints, ids
+from omnigraph.errors import SchemaApplyBlocked, UnsupportedSchemaChange
+from omnigraph.history.reshaping import Reshaping
+from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.schema.compile import CompiledSchema
+from omnigraph.schema.contract import state_text
+from omnigraph.schema.evolve import SchemaPlan, plan_change
+from omnigraph.storage import manifest, schema_files
+from omnigraph.storage.commit.prepared import Prepared, PreparedTable, SchemaChange
+from omnigraph.storage.commit.protocol import Workspace, Writer, run
+from omnigraph.storage.commit.sidecar import WriterKind
+from omnigraph.storage.manifest import Commit, Pin
+from omnigraph.storage.recovery.sweep import heal_branch
+from omnigraph.storage.reshape import stage_new, stage_reshape
+from omnigraph.storage.section import CONTROL
+from omnigraph.storage.snapshot import Snapshot
+from omnigraph.storage.store import GraphStore
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaApplied:
+    """What a schema change did.
+
+    Attributes:
+        plan: the steps that were taken.
+        commit: None when the schema already meant the same.
+        graph_manifest_version: of main, afterwards.
+    """
+
+    plan: SchemaPlan
+    commit: Commit | None
+    graph_manifest_version: int
+
+    @property
+    def supported(self) -> bool:
+        return self.plan.supported
+
+    @property
+    def applied(self) -> bool:
+        return self.commit is not None
+
+    def lines(self) -> tuple[str, ...]:
+        return self.plan.lines()
+
+    def to_dict(self) -> dict[str, Any]:
+        planned = self.plan.to_dict()
+        return {
+            "supported": self.supported,
+            "applied": self.applied,
+            "step_count": planned["step_count"],
+            "graph_manifest_version": self.graph_manifest_version,
+            "steps": planned["steps"],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaRequest:
+    """The wanted schema, how far drops may go, and who wants it."""
+
+    desired: CompiledSchema
+    allow_data_loss: bool
+    actor: str | None
+
+
+def apply_schema(
+    store: GraphStore, accepted_by: Callable[[Snapshot], CompiledSchema], request: SchemaRequest
+) -> SchemaApplied:
+    """Change the schema of a graph that has no branch but main.
+
+    Args:
+        accepted_by: the schema of a state.
+
+    Raises:
+        UnsupportedSchemaChange: a step is refused; nothing changed.
+        SchemaApplyBlocked: there are other branches.
+        SchemaIdentityError: a ``@rename_from`` hint cannot be followed.
+    """
+    plans: list[SchemaPlan] = []
+
+    def prepare(workspace: Workspace) -> Prepared:
+        accepted = accepted_by(workspace.snapshot)
+        plan = plan_change(accepted, request.desired, allow_data_loss=request.allow_data_loss)
+        plans[:] = [plan]
+        refusal = plan.first_refusal()
+        if refusal is not None:
+            raise UnsupportedSchemaChange(refusal, steps=[step.to_dict() for step in plan.steps])
+        return _prepared(workspace, accepted, request.desired, plan) if plan.steps else Prepared()
+
+    with store.sections.hold(CONTROL):
+        failpoints.reach("schema_apply.after_lock")
+        with store.sections.hold(ids.MAIN) as fence:
+            heal_branch(store, ids.MAIN, fence)  # also a change that died may be what is wanted here
+        _require_only_main(store)
+        commit = run(store, Writer(ids.MAIN, WriterKind.SCHEMA_APPLY, request.actor, prepare))
+    version = commit.version if commit else store.snapshot(ids.MAIN).version
+    return SchemaApplied(plans[0], commit, version)
+
+
+def _require_only_main(store: GraphStore) -> None:
+    """A change of tables that other branches read would change what they are."""
+    others = [ref.name for ref in store.branch_refs() if ref.name != ids.MAIN]
+    if ids.SCHEMA_APPLY_LOCK in others:  # of a dead process of other software: the control section is ours
+        store.tables.drop_branch(manifest.PATH, ids.SCHEMA_APPLY_LOCK)
+        others.remove(ids.SCHEMA_APPLY_LOCK)
+    if others:
+        raise SchemaApplyBlocked(
+            f"schema apply requires a graph with only main; found non-main branches: {', '.join(sorted(others))}",
+            hint="merge or delete them first",
+            branches=sorted(others),
+        )
+
+
+def _prepared(workspace: Workspace, accepted: CompiledSchema, desired: CompiledSchema, plan: SchemaPlan) -> Prepared:
+    objects, snapshot = workspace.store.objects, workspace.snapshot
+    schema_files.keep(objects, accepted.hash, accepted.source)  # states until now are read with it
+    schema_files.keep_unrecorded(objects, accepted.source)
+    reshaping = Reshaping.of(plan.steps)
+    tables: dict[str, PreparedTable] = {}
+    pointers: dict[str, Pin] = {}
+    for type_ in _types(desired.catalog):
+        key, old_key = type_.table_key, reshaping.old_key(type_.table_key)
+        if key in reshaping.added:
+            tables[key] = _new_table(workspace, type_, taken={table.pin.location for table in tables.values()})
+            continue
+        shown = replace(snapshot.pins[old_key], table_key=key)
+        staged = None
+        if key in reshaping.changed:
+            _, handle = workspace.writable(old_key)
+            staged = stage_reshape(handle, shown.row_count, reshaping.columns(type_, handle.schema))
+        if staged is not None:
+            tables[key] = PreparedTable(shown, handle, staged, reads_rows=False)
+        elif key != old_key:
+            pointers[key] = shown
+    gone = {*reshaping.dropped, *(old for new, old in reshaping.renamed.items())} - {*tables, *pointers}
+    return Prepared(
+        tables=tables,
+        pointers=pointers,
+        tombstones={key: snapshot.pins[key].version + 1 for key in sorted(gone)},
+        schema=SchemaChange(
+            hash=desired.hash,
+            source=desired.source,
+            ir=desired.ir_text,
+            state=state_text(desired.hash),
+            purge=tuple(sorted(snapshot.pins[reshaping.old_key(key)].location for key in reshaping.purged)),
+            remove=tuple(sorted(snapshot.pins[key].location for key in reshaping.removed)),
+        ),
+    )
+
+
+def _new_table(workspace: Workspace, type_: NodeType | EdgeType, taken: set[str]) -> PreparedTable:
+    from omnigraph.schema.arrow import table_schema
+
+    location = _free_location(workspace, type_.table_key, taken)
+    metadata = manifest.pin_metadata(workspace.store.tables.uri(location), 0, None)
+    return PreparedTable(
+        Pin(type_.table_key, location, 0, None, 0, metadata), None, stage_new(table_schema(type_)), reads_rows=False
+    )
+
+
+def _free_location(workspace: Workspace, table_key: str, taken: set[str]) -> str:
+    """Where a new table goes: under its name, unless a dropped or renamed table of that name still lies there."""
+    from omnigraph.schema.paths import table_path
+
+    kind, _, name = table_key.partition(":")
+    known = taken | {pin.location for pin in workspace.snapshot.pins.values()}
+    number = 1
+    while True:
+        location = table_path(kind, name if number == 1 else f"{name}#{number}")
+        if location not in known and not workspace.store.objects.any_below(location):
+            return location
+        number += 1
+
+
+def _types(catalog: Catalog) -> list[NodeType | EdgeType]:
+    return [*catalog.nodes.values(), *catalog.edges.values()]

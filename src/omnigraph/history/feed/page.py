@@ -1,0 +1,158 @@
+"""One page of changes: filled change by change until a bound is reached, then cut or closed.
+
+A page is all or nothing: everything on it was read before anything is given out. A change that is larger than a whole
+page is sent alone and never cut.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow.compute as pc
+
+from omnigraph import limits
+from omnigraph.errors import ChangeCursorRejected, InputError, ResourceLimitExceeded
+from omnigraph.history.diff import Diff, batches_of
+from omnigraph.history.entity_changes import EntityChange
+from omnigraph.history.feed.blocks import cause_of
+from omnigraph.history.feed.tokens import Position
+from omnigraph.storage.delta import OrderedChanges
+from omnigraph.storage.manifest import Commit
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeBlock:
+    """What one commit changed. A commit that moved only files has no changes."""
+
+    commit: Commit
+    changes: tuple[EntityChange, ...]
+
+    @property
+    def cause(self) -> dict[str, Any]:
+        return cause_of(self.commit)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"cause": self.cause, "changes": [change.to_dict() for change in self.changes]}
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePage:
+    """Some blocks in the order of their commits.
+
+    Attributes:
+        cursor: give it to the next call once the blocks are applied; None when the page ends inside a block.
+        page_token: give it to the next call to get the rest of the last block; None when the page ends with a block.
+        caught_up: nothing else was there when the answer was begun.
+    """
+
+    blocks: tuple[ChangeBlock, ...]
+    cursor: str | None
+    page_token: str | None
+    caught_up: bool
+
+    def __iter__(self) -> Iterator[ChangeBlock]:
+        return iter(self.blocks)
+
+    def to_dict(self) -> dict[str, Any]:
+        blocks = [block.to_dict() for block in self.blocks]
+        if self.page_token is not None:
+            return {"blocks": blocks, "next_page_token": self.page_token}
+        return {"blocks": blocks, "cursor": self.cursor, "caught_up": self.caught_up}
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        separators = (",", ":") if indent is None else None
+        return json.dumps(self.to_dict(), ensure_ascii=False, indent=indent, separators=separators)
+
+
+@dataclass(frozen=True, slots=True)
+class PageSize:
+    """How much fits on a page."""
+
+    changes: int
+    bytes: int
+
+
+def page_size(limit: int | None, max_bytes: int | None) -> PageSize:
+    """Check the bounds that a caller gave."""
+    return PageSize(
+        _bound("changes", limit, limits.FEED_PAGE_CHANGES, limits.FEED_PAGE_MAX_CHANGES),
+        _bound("bytes", max_bytes, limits.FEED_PAGE_BYTES, limits.FEED_PAGE_MAX_BYTES),
+    )
+
+
+def _bound(what: str, given: int | None, default: int, most: int) -> int:
+    if given is None:
+        return default
+    if isinstance(given, bool) or given < 1:
+        raise InputError(f"a page holds at least one of its {what}, not {given}")
+    if given > most:
+        raise ResourceLimitExceeded(f"commit_changes_page_{what}", given, most)
+    return given
+
+
+@dataclass(slots=True)
+class PageDraft:
+    """A page in the making."""
+
+    size: PageSize
+    blocks: list[ChangeBlock] = field(default_factory=list)
+    changes: int = 0
+    bytes: int = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self.changes >= self.size.changes or self.bytes >= self.size.bytes
+
+    def add(self, commit: Commit, diff: Diff, after: Position | None = None) -> Position | None:
+        """Add a block, or as much of it as fits; returns the last change of a block that did not fit as a whole.
+
+        Nothing of the block may fit on a page that holds other blocks; then it is left for the next page.
+
+        Args:
+            after: begin behind this change.
+        """
+        taken: list[EntityChange] = []
+        is_cut = False
+        for change in _changes(diff, after, self.size.changes - self.changes + 1):
+            weight = len(json.dumps(change.to_dict(), ensure_ascii=False).encode("utf-8", "surrogatepass"))
+            if self.changes and (self.changes >= self.size.changes or self.bytes + weight > self.size.bytes):
+                is_cut = True
+                break
+            taken.append(change)
+            self.changes += 1
+            self.bytes += weight
+        if not is_cut or taken:
+            self.blocks.append(ChangeBlock(commit, tuple(taken)))
+        if not is_cut or not taken:
+            return None
+        last = taken[-1]
+        return Position.of(f"{last.kind}:{last.type}", last.op, last.id)
+
+    def holds(self, commit: Commit) -> bool:
+        return bool(self.blocks) and self.blocks[-1].commit.id == commit.id
+
+
+def _changes(diff: Diff, after: Position | None, most: int) -> Iterator[EntityChange]:
+    """The changes of a block behind a position; images of hardly more than ``most`` of them are read."""
+    keys = [pair.table_key for pair in diff.pairs]
+    if after is not None and after.table_key not in keys:
+        raise ChangeCursorRejected("its position is not in the history")
+    for pair in diff.pairs[keys.index(after.table_key) if after is not None else 0 :]:
+        changes = diff.changes_of(pair)
+        start = _behind(changes, after) if after is not None and pair.table_key == after.table_key else 0
+        for batch in batches_of(pair, changes, start, most):
+            yield from batch
+
+
+def _behind(changes: OrderedChanges, position: Position) -> int:
+    if position.id is not None:
+        place = pc.index(changes.ids, position.id).as_py()
+    else:
+        places = (place for place, id_ in enumerate(changes.ids) if position.is_at(id_.as_py()))
+        place = next(places, -1)
+    if place < 0:
+        raise ChangeCursorRejected("its position is not in the history")
+    return int(place) + 1

@@ -1,0 +1,95 @@
+"""What a merge did, or would do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from omnigraph import limits
+from omnigraph.errors import Conflict
+from omnigraph.storage.manifest import Commit
+
+Kind = Literal["already_up_to_date", "fast_forward", "merged"]
+
+
+@dataclass(frozen=True, slots=True)
+class MergedRows:
+    """Rows of one type that a merge changes on the target.
+
+    Attributes:
+        ids: ids of the rows under ``inserted``, ``updated`` and ``deleted``.
+    """
+
+    inserted: int
+    updated: int
+    deleted: int
+    ids: Mapping[str, pa.Array] = field(repr=False, compare=False, default_factory=dict)
+
+    @classmethod
+    def of(cls, inserted: pa.Array, updated: pa.Array, deleted: pa.Array) -> MergedRows:
+        ids = {"inserted": inserted, "updated": updated, "deleted": deleted}
+        return cls(len(inserted), len(updated), len(deleted), ids)
+
+    def to_dict(self, *, with_ids: bool = False) -> dict[str, Any]:
+        counts: dict[str, Any] = {"inserted": self.inserted, "updated": self.updated, "deleted": self.deleted}
+        if with_ids:
+            counts["entities"] = {
+                name: ids.slice(0, limits.MERGE_SHOWN_ENTITIES).to_pylist() for name, ids in self.ids.items()
+            }
+        return counts
+
+
+@dataclass(frozen=True, slots=True)
+class RowConflict(Conflict):
+    """A row that both sides changed, with its three images; None where a side has no such row."""
+
+    base: Mapping[str, Any] | None = None
+    ours: Mapping[str, Any] | None = None
+    theirs: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MergeResult:
+    """The outcome of a merge.
+
+    Attributes:
+        outcome: ``already_up_to_date`` wrote nothing; ``fast_forward`` met no change of the target.
+        commit: the merge commit; None when nothing was written.
+        base: id of the common ancestor.
+        source_commit: head of the source that was merged; what came later is not.
+        tables: changed rows by table key; types without a change are left out.
+        conflicts: what stands in the way, for a dry run. A merge that is not dry raises them.
+        branch_deleted: whether the source is gone; None when nobody asked for it.
+        branch_delete_error: why it is not.
+    """
+
+    outcome: Kind
+    source: str
+    target: str
+    commit: Commit | None
+    base: str
+    source_commit: str
+    tables: Mapping[str, MergedRows] = field(default_factory=dict)
+    conflicts: tuple[Conflict, ...] = ()
+    dry_run: bool = False
+    branch_deleted: bool | None = None
+    branch_delete_error: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form that every interface shows; a dry run also names the first entities of each type."""
+        return {
+            "outcome": self.outcome,
+            "source": self.source,
+            "target": self.target,
+            "commit": self.commit.to_dict() if self.commit else None,
+            "base_commit_id": self.base,
+            "source_commit_id": self.source_commit,
+            "dry_run": self.dry_run,
+            "tables": {key: rows.to_dict(with_ids=self.dry_run) for key, rows in self.tables.items()},
+            "conflicts": [conflict.to_dict() for conflict in self.conflicts],
+            "branch_deleted": self.branch_deleted,
+            "branch_delete_error": self.branch_delete_error,
+        }

@@ -1,0 +1,107 @@
+"""What becomes of each row when two sides changed a table since their base.
+
+A function from Arrow to Arrow over the changes of both sides; rows that the source left alone never appear. It knows
+no tables and no versions, so it can run on any part of the ids: what it says about an id depends on that id alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.storage.same_rows import same_rows
+
+DIVERGENT_INSERT = "DivergentInsert"
+DIVERGENT_UPDATE = "DivergentUpdate"
+DELETE_VS_UPDATE = "DeleteVsUpdate"
+
+_KINDS = pa.schema([pa.field("id", pa.string()), pa.field("kind", pa.string())])
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """How one side differs from the base, by id. An id is in at most one of the three.
+
+    Attributes:
+        rows: the rows of some inserted or updated ids as this side has them now, in any order.
+        base_rows: the same for updated or deleted ids as the base had them.
+    """
+
+    inserted: pa.Array
+    updated: pa.Array
+    deleted: pa.Array
+    rows: Callable[[pa.Array], pa.Table]
+    base_rows: Callable[[pa.Array], pa.Table]
+
+    @property
+    def put(self) -> pa.Array:
+        return pa.concat_arrays([self.inserted, self.updated])
+
+    @property
+    def touched(self) -> pa.Array:
+        return pa.concat_arrays([self.inserted, self.updated, self.deleted])
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a merge does to the target's rows of one table, by id.
+
+    Attributes:
+        put: take the source's row.
+        remove: the row goes.
+        conflicts: ``id`` and ``kind`` of rows that both sides changed differently.
+    """
+
+    put: pa.Array
+    remove: pa.Array
+    conflicts: pa.Table
+
+
+def decide(source: Side, target: Side) -> Outcome:
+    """The row table of the merge. Whatever the source did and the target did not touch is taken over."""
+    both_inserted, alone = split(source.inserted, target.inserted)
+    insert_conflicts = different(source, target, both_inserted)
+
+    both_updated, rest = split(source.updated, target.updated)
+    update_conflicts = different(source, target, both_updated)
+    lost_updates, updates = split(rest, target.deleted)
+
+    kept_by_target, removals = split(source.deleted, target.updated)
+    removals = split(removals, target.deleted)[1]
+    conflicts = [
+        _of_kind(insert_conflicts, DIVERGENT_INSERT),
+        _of_kind(update_conflicts, DIVERGENT_UPDATE),
+        _of_kind(pa.concat_arrays([lost_updates, kept_by_target]), DELETE_VS_UPDATE),
+    ]
+    return Outcome(pa.concat_arrays([alone, updates]), removals, pa.concat_tables(conflicts))
+
+
+def everything(source: Side) -> Outcome:
+    """All changes of the source, for a target that stands on the base."""
+    return Outcome(source.put, source.deleted, _KINDS.empty_table())
+
+
+def split(ids: pa.Array, others: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Those ids that are among the others, and those that are not."""
+    among = pc.is_in(ids, value_set=others)
+    return ids.filter(among), ids.filter(pc.invert(among))
+
+
+def different(source: Side, target: Side, ids: pa.Array) -> pa.Array:
+    """Those ids whose rows are not the same on both sides."""
+    if len(ids) == 0:
+        return ids
+    ours, theirs = in_order(target.rows(ids), ids), in_order(source.rows(ids), ids)
+    return ids.filter(pc.invert(same_rows(ours, theirs)))
+
+
+def in_order(rows: pa.Table, ids: pa.Array) -> pa.Table:
+    """Rows in the order of the ids; each id is there."""
+    return rows.take(pc.index_in(ids, value_set=rows.column("id").combine_chunks()))
+
+
+def _of_kind(ids: pa.Array, kind: str) -> pa.Table:
+    return pa.table([ids, pa.repeat(pa.scalar(kind, pa.string()), len(ids))], schema=_KINDS)

@@ -1,0 +1,146 @@
+"""The source of a merge as it stood when the merge began, and the base it shares with a target."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from omnigraph.errors import BranchNotFound, ConflictError, HistoricalVersionReclaimed, ReadSetChanged
+from omnigraph.history.merge.base import merge_base, merge_bases
+from omnigraph.storage import lineage
+from omnigraph.storage.manifest import Commit
+from omnigraph.storage.snapshot import Snapshot
+from omnigraph.storage.store import GraphStore
+
+
+@dataclass(frozen=True, slots=True)
+class MergeSource:
+    """One state of the source branch.
+
+    Attributes:
+        head: its newest commit.
+        commits: every commit known there, by id.
+    """
+
+    branch: str
+    snapshot: Snapshot
+    head: str
+    commits: Mapping[str, Commit]
+
+
+@dataclass(frozen=True, slots=True)
+class Detour:
+    """Changes that both sides have besides those of the base: from one state to another.
+
+    Attributes:
+        direct: the changes are in both sides as they are; otherwise the base may have changed the same rows itself.
+    """
+
+    before: Snapshot
+    after: Snapshot
+    direct: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """Where the two sides went apart.
+
+    Attributes:
+        snapshot: None when nothing has to be compared with it, because the source brings nothing new.
+        detours: what both sides share besides this state, if they came together on several ways.
+        is_target: the target did not move since.
+        missing: commits of the source that the target does not know.
+    """
+
+    commit: Commit
+    snapshot: Snapshot | None
+    is_target: bool
+    missing: tuple[Commit, ...]
+    detours: tuple[Detour, ...] = ()
+
+
+def capture(store: GraphStore, branch: str) -> MergeSource:
+    """The newest state of a branch."""
+    snapshot = store.snapshot(branch)
+    return MergeSource(branch, snapshot, *_known(store, snapshot))
+
+
+def find_base(store: GraphStore, source: MergeSource, target: Snapshot) -> Base:
+    """The common ancestor of the source and a state of the target.
+
+    Raises:
+        ConflictError: they share no history.
+        HistoricalVersionReclaimed: the ancestor lay on a branch that is gone, and nothing stands for it.
+    """
+    head, ours = _known(store, target)
+    known = {**source.commits, **ours}
+    found = merge_bases(source.head, head, known)
+    if not found:
+        raise ConflictError(f"branches '{source.branch}' and '{target.branch}' share no history")
+    best = found[0]
+    if best.id == source.head:
+        return Base(best, None, best.id == head, ())
+    missing = tuple(commit for id_, commit in sorted(source.commits.items()) if id_ not in ours)
+    if best.id == head:
+        return Base(best, target, True, missing)
+    state, detours = _state_or_stand_in(store, best, known)
+    detours += [_beside(store, best, other, known) for other in found[1:]]
+    return Base(best, state, False, missing, tuple(detours))
+
+
+def _beside(store: GraphStore, best: Commit, other: Commit, known: Mapping[str, Commit]) -> Detour:
+    """What another common ancestor has that the best one has not: its changes since the two of them went apart."""
+    fork = merge_base(best.id, other.id, known)
+    if fork is None:
+        raise ConflictError(f"the common ancestors {best.id} and {other.id} share no history")
+    return Detour(state_of(store, fork), state_of(store, other), direct=False)
+
+
+def _state_or_stand_in(store: GraphStore, commit: Commit, known: Mapping[str, Commit]) -> tuple[Snapshot, list[Detour]]:
+    """The state of a commit; if its branch is gone, an older state and what merges of the commit brought with it."""
+    try:
+        return state_of(store, commit), []
+    except HistoricalVersionReclaimed:
+        forks, brought = [], []
+        for merged in sorted(known.values(), key=lineage.lineage_order):
+            parent = known.get(merged.parent or "")
+            if merged.merged_parent == commit.id and parent is not None:
+                with contextlib.suppress(HistoricalVersionReclaimed):
+                    brought.append(Detour(state_of(store, parent), state_of(store, merged), direct=True))
+                    forks += merge_bases(parent.id, commit.id, known)[:1]
+        if not forks or forks[0].id == commit.id:
+            raise
+        return state_of(store, forks[0]), brought
+
+
+def _known(store: GraphStore, snapshot: Snapshot) -> tuple[str, dict[str, Commit]]:
+    """Id of the newest commit and every commit that a state knows; the newest is synthetic if nothing recorded one."""
+    known = lineage.commits_of(store.tables, snapshot)
+    head = lineage.head_id(store.tables, snapshot)
+    return head, known if head in known else {**known, head: lineage.head_commit(store.tables, snapshot)}
+
+
+def state_of(store: GraphStore, commit: Commit) -> Snapshot:
+    """The state that a commit made. Numbers of a branch that was made again mean other states, so the commit itself
+    must be there."""
+    try:
+        snapshot = store.snapshot_at(commit.branch, commit.version)
+        if lineage.head_id(store.tables, snapshot) == commit.id:
+            return snapshot
+    except BranchNotFound:
+        pass
+    raise HistoricalVersionReclaimed(
+        f"the common ancestor {commit.id} was made on branch '{commit.branch}', which was deleted since",
+        hint="merge both branches with one that still has its history, or apply the changes again",
+        commit_id=commit.id,
+        branch=commit.branch,
+    )
+
+
+def require_unchanged(store: GraphStore, read: Snapshot) -> None:
+    """Call it after reading a state. A branch that was deleted and made again meanwhile repeats version numbers, so
+    what was read may be a mixture."""
+    now = store.branch_ref(read.branch).identity
+    if now != read.identity:
+        raise ReadSetChanged(f"branch '{read.branch}'", "the branch as it was", "another branch of the same name")

@@ -1,0 +1,109 @@
+"""Which schema a state of the graph has: its head row records the hash, the text is kept by that hash.
+
+A live handle learns of a schema change from the snapshot it reads anyway. Files are read only for a hash that was not
+seen before, so in the steady state nothing is asked twice.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TypeVar
+
+from omnigraph import ids, limits
+from omnigraph.errors import BranchNotFound, CorruptGraph, InputError, LimitError, NotFoundError, SchemaChanged
+from omnigraph.schema.catalog import Catalog
+from omnigraph.schema.compile import CompiledSchema, compile_schema
+from omnigraph.schema.contract import IR_FILE, SOURCE_FILE, STATE_FILE, check_files
+from omnigraph.storage import schema_files
+from omnigraph.storage.objects import Objects
+from omnigraph.storage.snapshot import Snapshot
+from omnigraph.storage.store import GraphStore
+
+_T = TypeVar("_T")
+
+
+class Schemas:
+    """The schemas of one graph, shared by the threads of one handle."""
+
+    def __init__(self, store: GraphStore, opened: CompiledSchema) -> None:
+        self._store = store
+        self._known: OrderedDict[str, CompiledSchema] = OrderedDict({opened.hash: opened})
+        self._of_branch = {ids.MAIN: opened}
+        self._lock = threading.Lock()
+
+    def of(self, snapshot: Snapshot) -> CompiledSchema:
+        """The schema of a state.
+
+        Raises:
+            CorruptGraph: nobody kept it.
+        """
+        name = snapshot.schema or f"{snapshot.branch}/{snapshot.identity}/{snapshot.version}"
+        with self._lock:
+            found = self._known.get(name)
+            if found is not None:
+                self._known.move_to_end(name)
+        if found is None:
+            found = read_schema(self._store.objects, snapshot)
+        with self._lock:
+            self._known[name] = found
+            while len(self._known) > limits.KNOWN_SCHEMAS:
+                self._known.popitem(last=False)
+        return found
+
+    def newest(self, branch: str = ids.MAIN) -> CompiledSchema:
+        """The schema that a branch has now."""
+        found = self.of(self._store.snapshot(branch))
+        self._of_branch[branch] = found
+        return found
+
+    def write(self, branch: str, action: Callable[[Catalog], _T]) -> _T:
+        """Run a write with the schema that its branch was last seen with, and again when that proves outdated.
+
+        A write that was made for another schema, or does not fit the one known here, is refused before it has any
+        effect. So asking then is safe, and the usual write asks nothing.
+        """
+        schema = self._of_branch.get(branch) or self.for_write(branch)
+        try:
+            return action(schema.catalog)
+        except (SchemaChanged, InputError, NotFoundError):
+            newer = self.for_write(branch)
+            if newer.hash == schema.hash:
+                raise
+        return action(newer.catalog)
+
+    def for_write(self, branch: str, from_: str | None = None) -> CompiledSchema:
+        """The schema that rows for a branch must have now, also if the write is going to make it ``from_`` another."""
+        try:
+            return self.newest(branch)
+        except BranchNotFound:
+            return self.newest(from_ or ids.MAIN)
+
+
+def read_schema(objects: Objects, snapshot: Snapshot) -> CompiledSchema:
+    """The schema of a state from its files: as kept under the recorded hash, or the live one where none is recorded."""
+    recorded = snapshot.schema
+    kept = schema_files.kept(objects, recorded)
+    if kept is not None:
+        compiled = _compiled(kept)
+        if recorded is None or (compiled is not None and compiled.hash == recorded):
+            return compiled or _live(objects)
+    live = _live(objects)
+    if recorded is None or live.hash == recorded:
+        return live
+    raise CorruptGraph(
+        f"the state {snapshot.version} of branch '{snapshot.branch}' has the schema {recorded}, which is not kept",
+        hint=f"restore {schema_files.HISTORY} from a copy",
+    )
+
+
+def _compiled(text: str) -> CompiledSchema | None:
+    try:
+        return compile_schema(text, file=schema_files.HISTORY)
+    except (InputError, LimitError):
+        return None
+
+
+def _live(objects: Objects) -> CompiledSchema:
+    return check_files({name: objects.read(name) for name in (SOURCE_FILE, IR_FILE, STATE_FILE)})

@@ -1,0 +1,32 @@
+"""The bulk carrier: the same graph, the same rules and the same one commit, with the rows on a Spark cluster.
+
+Verbs are got when they are first used, so that importing this package needs neither Java nor a running session. No
+module has the name of a verb: importing it would put the module in the verb's place.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.spark.session import session
+
+if TYPE_CHECKING:
+    from omnigraph.spark.carrier import load
+    from omnigraph.spark.export_job import export
+    from omnigraph.spark.frames import query, read
+
+__all__ = ["export", "load", "query", "read", "session"]
+
+_HOME = {
+    "export": "omnigraph.spark.export_job",
+    "load": "omnigraph.spark.carrier",
+    "query": "omnigraph.spark.frames",
+    "read": "omnigraph.spark.frames",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'omnigraph.spark' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)

@@ -1,0 +1,144 @@
+"""`ogs.load`, and the way `Graph.load` finds it: a load carried by Spark.
+
+The branch is made before anything is staged, because files belong to a branch, and is removed again when the load is
+refused. A job that is run again under its name answers with the commit it made the first time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from omnigraph import ids
+from omnigraph.errors import BranchNotFound, InputError, OmniGraphError, OutcomeUnknown, RecoveryRequired
+from omnigraph.graph.handle import Graph
+from omnigraph.history.branches import delete_branch
+from omnigraph.history.control import known_branch
+from omnigraph.history.load import Destination, make_branch, with_indexes
+from omnigraph.progress import Report, reporter
+from omnigraph.spark.cluster import Cluster
+from omnigraph.spark.load_job import LoadJob, Target
+from omnigraph.spark.session import active_session, require_spark
+from omnigraph.storage import lineage
+from omnigraph.storage.manifest import Commit
+from omnigraph.upkeep.indexes import ensure_indices
+from omnigraph.write.load.gather import LoadRequest, request_of
+from omnigraph.write.load.result import LoadResult
+from omnigraph.write.load.source import Part, is_arrow, parts_of
+from omnigraph.write.load.violations import rejects_table
+
+ENGINE = "spark"
+
+
+def is_frame(value: Any) -> bool:
+    """Whether a value is a Spark DataFrame, without importing Spark for one that is not."""
+    return type(value).__module__.startswith("pyspark.") and hasattr(value, "mapInArrow")
+
+
+def load(
+    graph: Graph,
+    source: Any,
+    mode: str,
+    *,
+    branch: str = ids.MAIN,
+    from_: str | None = None,
+    on_error: Literal["fail", "reject"] = "fail",
+    max_rejects: int | None = None,
+    format: str | None = None,
+    type: str | None = None,
+    job_id: str | None = None,
+    progress: bool | Report | None = None,
+) -> LoadResult:
+    """Load files or DataFrames on Spark as one commit: all of it or nothing.
+
+    Args:
+        source: as for `Graph.load`, local or ``s3://``; or a DataFrame, or a mapping from type names to DataFrames.
+        mode: ``append``, ``merge`` or ``overwrite``.
+        from_: branch to fork from when ``branch`` does not exist.
+        on_error: ``fail`` refuses the load for one bad row, ``reject`` leaves bad rows out and reports them.
+        max_rejects: more rejected rows than this refuse the load after all.
+        format: ``jsonl``, ``json``, ``parquet`` or ``csv`` for files whose suffix does not say it.
+        type: type of the rows when the source does not name one.
+        job_id: name of the job. A job of this name that was committed on the branch is not done again.
+        progress: True or False to show progress or not, or a function that is told; by default a bar on a terminal.
+    """
+    require_spark()
+    request = request_of(source, mode, on_error, max_rejects, format=format, type=type)
+    base = known_branch(from_) if from_ is not None else None
+    destination = Destination(known_branch(branch), base, graph._actor)
+    store, schema = graph._writer(), graph._schemas.for_write(destination.branch)
+    catalog = schema.catalog
+    store.branch_ref(base if base is not None else destination.branch)
+    parts = [_frame(part) for part in parts_of(catalog, source, format, type, _is_table)]
+    with reporter(progress) as report:
+        done = _finished(graph, destination, job_id) if job_id else None
+        if done is not None:
+            return _result(destination, request, done, json.loads(done.labels.get("rows", "{}")), [], False, {})
+        created = make_branch(store, destination)
+        job = LoadJob(
+            Cluster(active_session()),
+            Target(store, schema, destination.branch, destination.actor, job_id or ids.new_ulid()),
+            request,
+            parts,
+            report,
+        )
+        try:
+            job.read()
+            commit = job.commit()
+        except (OutcomeUnknown, RecoveryRequired):
+            raise  # the commit may still come true
+        except BaseException:
+            job.remove_files()
+            if created:
+                with contextlib.suppress(OmniGraphError):
+                    delete_branch(store, destination.branch)
+            raise
+        result = _result(destination, request, commit, job.counts, job.checked.rejected, created, job.timings)
+        return with_indexes(result, lambda name: ensure_indices(store, catalog, name).commit, report)
+
+
+def _is_table(value: Any) -> bool:
+    return is_arrow(value) or is_frame(value)
+
+
+def _frame(part: Part) -> Part:
+    """Arrow tables travel to Spark as DataFrames would."""
+    if part.table is None or is_frame(part.table):
+        return part
+    raise InputError(f"rows of {part.name} are an Arrow table", hint="pass engine='embedded', or a Spark DataFrame")
+
+
+def _finished(graph: Graph, destination: Destination, job_id: str) -> Commit | None:
+    store = graph._writer()
+    try:
+        snapshot = store.snapshot(destination.branch)
+    except BranchNotFound:
+        return None
+    return lineage.find_by_label(store.tables, snapshot, "job", job_id)
+
+
+def _result(
+    destination: Destination,
+    request: LoadRequest,
+    commit: Commit | None,
+    counts: Mapping[str, int],
+    rejected: list[Any],
+    created: bool,
+    timings: dict[str, float],
+) -> LoadResult:
+    names = [(*key.partition(":")[::2], count) for key, count in sorted(counts.items())]
+    return LoadResult(
+        commit=commit,
+        branch=destination.branch,
+        base_branch=destination.base,
+        branch_created=created,
+        mode=str(request.mode),
+        nodes={name: count for kind, name, count in names if kind == "node"},
+        edges={name: count for kind, name, count in names if kind == "edge"},
+        rejects=rejects_table(rejected),
+        actor=destination.actor,
+        timings=timings,
+        engine=ENGINE,
+    )

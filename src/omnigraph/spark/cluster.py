@@ -1,0 +1,77 @@
+"""Runs a Python function once per task number on a session, and brings back few rows of metadata.
+
+The only module of a load that talks to Spark. Functions of rows live in the task modules and know no Spark.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from omnigraph.progress import Stage, watched
+from omnigraph.spark.faults import job_errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Task = Callable[[Iterator[Any]], Iterator[Any]]
+
+
+class Cluster:
+    """A session, as a load uses it."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self._group = f"omnigraph-{uuid.uuid4()}"
+
+    @property
+    def cores(self) -> int:
+        """How many tasks run at once, as far as anybody knows."""
+        context = self._context
+        return int(context.defaultParallelism) if context is not None else 8
+
+    @property
+    def _context(self) -> Any:
+        """None over Spark Connect, which has no context."""
+        try:
+            return self.spark.sparkContext
+        except Exception:  # each version of Connect refuses this in its own way
+            return None
+
+    def each(self, count: int, task: Task, ddl: str) -> DataFrame:
+        """A DataFrame of what the task answers for the numbers up to ``count``, one partition each."""
+        return self.spark.range(0, count, 1, max(1, count)).mapInArrow(task, ddl)
+
+    def collect(self, frame: DataFrame, stage: Stage | None = None) -> list[Any]:
+        """Run, and bring the rows here."""
+        with self._named(stage), job_errors("load"):
+            rows: list[Any] = frame.collect()
+            return rows
+
+    @contextmanager
+    def _named(self, stage: Stage | None) -> Iterator[None]:
+        context = self._context
+        if stage is None or context is None:
+            yield
+            return
+        context.setJobGroup(self._group, f"omnigraph {stage.name}", interruptOnCancel=True)
+        try:
+            with watched(lambda: _share(context.statusTracker()), stage):
+                yield
+        finally:
+            context.setLocalProperty("spark.jobGroup.id", None)
+            context.setLocalProperty("spark.job.description", None)
+
+
+def _share(tracker: Any) -> float | None:
+    """Share of the finished tasks among those that are known."""
+    stages = [tracker.getStageInfo(stage) for job in tracker.getActiveJobsIds() for stage in _stages(tracker, job)]
+    total = sum(stage.numTasks for stage in stages if stage)
+    return sum(stage.numCompletedTasks for stage in stages if stage) / total if total else None
+
+
+def _stages(tracker: Any, job: int) -> list[int]:
+    info = tracker.getJobInfo(job)
+    return list(info.stageIds) if info else []

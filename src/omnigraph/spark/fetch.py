@@ -1,0 +1,199 @@
+"""Brings few rows of a load to the driver: those with certain keys, and the lines that rows came from.
+
+Only used when a rule is broken or rows of a merge fall together. What is brought is bounded.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph import limits
+from omnigraph.errors import ResourceLimitExceeded
+from omnigraph.spark.cluster import Cluster
+from omnigraph.spark.key_hash import hash_texts
+from omnigraph.spark.key_task import KeyOrder, StagedPiece, StoredPiece
+from omnigraph.spark.reading import Lines
+from omnigraph.spark.stage_task import Order
+from omnigraph.spark.staged import SplitId, Staging
+from omnigraph.spark.wire import ANSWER_DDL, Answer, answers_of, batch_of
+from omnigraph.storage.remote_stage import read_staged, read_stored, read_whole
+from omnigraph.storage.tables import Handle
+from omnigraph.write.change import type_of
+from omnigraph.write.load.rules import LINE
+from omnigraph.write.sets import tuple_texts
+
+PLACE = "#place"  # no property can be called so
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Rows of a type whose key has one of these numbers.
+
+    Attributes:
+        space: space in which the key was numbered.
+    """
+
+    key: str
+    columns: tuple[str, ...]
+    space: int
+    hashes: tuple[int, ...]
+
+
+def fetch_staged(
+    cluster: Cluster, order: KeyOrder, wanted: Sequence[Wanted], pieces: Sequence[StagedPiece], whole: bool
+) -> dict[str, pa.Table]:
+    """Rows of the load with one of the wanted keys, by table key, with ``#place``; all columns, or just the ids."""
+    tasks = [piece for piece in pieces if any(each.key == piece.key for each in wanted)]
+    if not tasks:
+        return {}
+    by_key: dict[str, list[Wanted]] = {}
+    for each in wanted:
+        by_key.setdefault(each.key, []).append(each)
+
+    def run(batches: Iterator[Any]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for task in batch.column(0).to_pylist():
+                piece = tasks[task]
+                found = _matching(order, piece, by_key[piece.key], whole)
+                if found.num_rows:
+                    yield batch_of([Answer(found.num_rows, piece.key, _packed(found))])
+
+    found: dict[str, list[pa.Table]] = {}
+    rows = 0
+    for answer in answers_of(cluster.collect(cluster.each(len(tasks), run, ANSWER_DDL))):
+        rows += answer.number
+        if rows > limits.SETTLED_ROWS:
+            raise too_many_rows(rows)
+        found.setdefault(answer.word, []).append(_unpacked(answer.body))
+    return {key: _ordered(pa.concat_tables(tables)) for key, tables in found.items()}
+
+
+def too_many_rows(rows: int) -> ResourceLimitExceeded:
+    error = ResourceLimitExceeded("rows that break a rule together", rows, limits.SETTLED_ROWS)
+    error.hint = "nothing was loaded; correct the input"
+    return error
+
+
+def fetch_stored(cluster: Cluster, order: KeyOrder, wanted: Wanted, pieces: Sequence[StoredPiece]) -> pa.Table:
+    """Stored rows with one of the wanted keys: ``id``, the columns of the key, row id and address."""
+    columns = sorted({"id", *wanted.columns})
+
+    def run(batches: Iterator[Any]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for task in batch.column(0).to_pylist():
+                rows = read_stored(order.stored[wanted.key].open(), pieces[task].fragment, columns)
+                found = rows.filter(_hits(order, wanted, rows)).slice(0, limits.SUSPECTS)
+                if found.num_rows:
+                    yield batch_of([Answer(task, wanted.key, _packed(found))])
+
+    answers = answers_of(cluster.collect(cluster.each(len(pieces), run, ANSWER_DDL)))
+    found = [_unpacked(answer.body) for answer in answers]
+    empty = pa.schema([*((name, pa.string()) for name in columns), ("_rowid", pa.uint64()), ("_rowaddr", pa.uint64())])
+    return pa.concat_tables([empty.empty_table(), *(rows.cast(empty) for rows in found)])
+
+
+def lines_of_rows(
+    cluster: Cluster, order: Order, staging: Staging, rows: Mapping[str, Sequence[int]]
+) -> dict[tuple[str, int], tuple[int, int]]:
+    """Part and line of rows, by table key and place: the splits they came from are read again."""
+    asked: dict[SplitId, dict[str, dict[int, int]]] = {}
+    for key, places in rows.items():
+        for place in places:
+            split, position = staging.origin(key, place)
+            asked.setdefault(split, {}).setdefault(key, {})[position] = place
+    found: dict[tuple[str, int], tuple[int, int]] = {}
+    again = []
+    for split, keys in asked.items():
+        if order.parts[split[0]].table is None:
+            again.append((split, keys))
+            continue
+        bad = [each.line for each in staging.found.get(split, ())]
+        before = staging.lines_before(split)
+        for key, positions in keys.items():
+            for position, place in positions.items():
+                found[key, place] = (split[0], _skipping(position + 1, bad, before) + before)
+    if again:
+        answers = cluster.collect(cluster.each(len(again), _numbering(order, staging, again), ANSWER_DDL))
+        for answer in answers_of(answers):
+            split, keys = again[answer.number]
+            for position, line in answer.body:
+                found[answer.word, keys[answer.word][position]] = (split[0], line)
+    return found
+
+
+def _numbering(order: Order, staging: Staging, again: list[Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    before = [staging.lines_before(split) for split, _ in again]
+
+    def run(batches: Iterator[Any]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for task in batch.column(0).to_pylist():
+                (part, number), keys = again[task]
+                split = order.splits[number]
+                seen = dict.fromkeys(keys, 0)
+                answers = []
+                for parsed in Lines(order.catalog, order.parts[part], split, before[task] + 1, order.most):
+                    for key in keys:
+                        for rows in parsed.rows.get(key, ()):
+                            lines = rows.rows.column(LINE)
+                            last = seen[key] + len(lines)
+                            here = [each for each in keys[key] if seen[key] <= each < last]
+                            answers += [(key, [each, lines[each - seen[key]].as_py()]) for each in here]
+                            seen[key] = last
+                yield batch_of([Answer(task, key, [each]) for key, each in answers])
+
+    return run
+
+
+def _skipping(row: int, bad: Sequence[int], before: int) -> int:
+    """Number of the n-th row that is not bad."""
+    for line in sorted(line - before for line in bad):
+        if line <= row:
+            row += 1
+    return row
+
+
+def _matching(order: KeyOrder, piece: StagedPiece, wanted: Sequence[Wanted], whole: bool) -> pa.Table:
+    table = order.tables[piece.key]
+    columns = sorted({"id", *(column for each in wanted for column in each.columns)})
+    keys = read_staged(table, piece.fragment, columns)
+    mask = np.zeros(keys.num_rows, bool)
+    for each in wanted:
+        mask |= _hits(order, each, keys).to_numpy(zero_copy_only=False)
+    mask[list(piece.dropped)] = False
+    rows = np.flatnonzero(mask)
+    places = pa.array(rows + piece.first)
+    if len(rows) == 0 or not whole:
+        return keys.select(["id"]).take(pa.array(rows)).append_column(PLACE, places)
+    handle: Handle = table.open()
+    return read_whole(table, handle, piece.fragment).take(pa.array(rows)).append_column(PLACE, places)
+
+
+def _hits(order: KeyOrder, wanted: Wanted, rows: pa.Table) -> pa.Array:
+    texts = tuple_texts(type_of(order.catalog, wanted.key), rows, wanted.columns)
+    present = pc.is_valid(texts)
+    hashes = hash_texts(texts.drop_null(), order.secret, wanted.space)
+    mask = np.zeros(rows.num_rows, bool)
+    mask[present.to_numpy(zero_copy_only=False)] = np.isin(hashes, np.array(wanted.hashes, np.int64))
+    return pa.array(mask)
+
+
+def _ordered(rows: pa.Table) -> pa.Table:
+    return rows.sort_by(PLACE).combine_chunks()
+
+
+def _packed(rows: pa.Table) -> str:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    return base64.b64encode(sink.getvalue()).decode()
+
+
+def _unpacked(text: str) -> pa.Table:
+    return pa.ipc.open_stream(base64.b64decode(text)).read_all()

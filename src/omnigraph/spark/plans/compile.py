@@ -1,0 +1,46 @@
+"""The way from a query's text to a DataFrame: parsed, typed and planned as for the engine, then built step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from omnigraph import ids
+from omnigraph.query import bind_params, check_read, parse_queries
+from omnigraph.query.plan import build_plan, optimise
+from omnigraph.query.plan.estimate import Estimator
+from omnigraph.query.plan.rules import Rule
+from omnigraph.query.plan.rules.order_pattern import order_pattern
+from omnigraph.query.plan.rules.place_predicates import place_predicates
+from omnigraph.query.plan.rules.semi_join import semi_join
+from omnigraph.schema.catalog import Catalog
+from omnigraph.spark.opened import Pinned
+from omnigraph.spark.plans.context import Context
+from omnigraph.spark.plans.finish import finish
+from omnigraph.spark.plans.mentioned import refuse_search
+from omnigraph.spark.plans.steps import Bindings, run_steps
+
+#: The engine's other rules save work that Spark does not do or plans by itself.
+RULES: tuple[Rule, ...] = (order_pattern, place_predicates, semi_join)
+
+
+def compile_query(
+    session: SparkSession,
+    state: Pinned,
+    catalog: Catalog,
+    source: str | Path,
+    name: str | None,
+    params: Mapping[str, object] | None,
+) -> DataFrame:
+    text, file = (source.read_text(encoding="utf-8-sig"), str(source)) if isinstance(source, Path) else (source, None)
+    query = check_read(parse_queries(text, file).find(name), catalog)
+    refuse_search(query)
+    values = bind_params(query, params)
+    plan = optimise(build_plan(query), Estimator(state, catalog), RULES)
+    moment = ids.now()
+    now = moment.replace(microsecond=moment.microsecond // 1_000 * 1_000)
+    context = Context(session, state, catalog, query, values, now)
+    found = run_steps(context, plan.steps, Bindings()).frame
+    return finish(context, plan, found if found is not None else context.one_row())

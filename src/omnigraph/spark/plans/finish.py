@@ -1,0 +1,114 @@
+"""Bindings → the columns of the answer: aggregates, distinct, order, offset and limit."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from omnigraph.query.plan import Plan
+from omnigraph.query.typed import Aggregate, Expression, Operand, OrderKey, ParamRef
+from omnigraph.spark.plans.context import Context
+from omnigraph.spark.plans.predicates import as_column, side
+from omnigraph.spark.types import spark_type_of
+
+
+def finish(context: Context, plan: Plan, frame: DataFrame) -> DataFrame:
+    query = plan.query
+    names = [context.fresh() for _ in query.columns]
+    if query.is_aggregated:
+        shown = _cut(context, plan, _ordered(query.order, _aggregated(context, plan, frame, names), names))
+    elif query.distinct:
+        different = frame.select(*_columns(context, plan, names)).distinct()
+        shown = _cut(context, plan, _ordered(query.order, different, names))
+    else:
+        shown = _cut(context, plan, _ordered_bindings(context, plan, frame)).select(*_columns(context, plan, names))
+    return shown.toDF(*unique_names([column.name for column in query.columns]))
+
+
+def _columns(context: Context, plan: Plan, names: list[str]) -> list[Column]:
+    return [
+        _operand(context, column.expression).cast(spark_type_of(column.type)).alias(name)
+        for column, name in zip(plan.columns, names, strict=True)
+    ]
+
+
+def _operand(context: Context, expression: Expression) -> Column:
+    assert not isinstance(expression, Aggregate)
+    return as_column(side(context, expression))
+
+
+def _aggregated(context: Context, plan: Plan, frame: DataFrame, names: list[str]) -> DataFrame:
+    keys, aggregates = [], []
+    for column, name in zip(plan.columns, names, strict=True):
+        if isinstance(column.expression, Aggregate):
+            found = _aggregate(context, column.expression).cast(spark_type_of(column.type))
+            aggregates.append(found.alias(name))
+        else:
+            keys.append(_operand(context, column.expression).alias(name))
+    return frame.groupBy(*keys).agg(*aggregates).select(*names)
+
+
+def _aggregate(context: Context, aggregate: Aggregate) -> Column:
+    argument: Operand = aggregate.argument
+    column = _operand(context, argument)
+    match aggregate.function:
+        case "count":
+            return F.count(column)
+        case "sum":
+            return F.sum(column.cast("double"))
+        case "avg":
+            return F.avg(column.cast("double"))
+        case "min":
+            return F.min(column)
+        case _:
+            return F.max(column)
+
+
+def _ordered(order: tuple[OrderKey, ...], frame: DataFrame, names: list[str]) -> DataFrame:
+    """Rows of an answer, by columns of it."""
+    if not order:
+        return frame
+    keys = []
+    for key in order:
+        assert key.column is not None
+        keys.append(_directed(F.col(names[key.column]), key.descending))
+    return frame.orderBy(*keys)
+
+
+def _ordered_bindings(context: Context, plan: Plan, frame: DataFrame) -> DataFrame:
+    """Bindings by any expressions; ties by the ids of all variables in the order of their names."""
+    query = plan.query
+    if not query.order:
+        return frame
+    keys = [_directed(_operand(context, key.expression), key.descending) for key in query.order]
+    bound = sorted((*query.match.variables, *query.match.optional_variables), key=lambda variable: variable.name)
+    return frame.orderBy(*keys, *(context.column(variable).asc_nulls_first() for variable in bound))
+
+
+def _directed(column: Column, descending: bool) -> Column:
+    return column.desc_nulls_last() if descending else column.asc_nulls_first()
+
+
+def _cut(context: Context, plan: Plan, frame: DataFrame) -> DataFrame:
+    skip, limit = _number(context, plan.query.offset), _number(context, plan.query.limit)
+    if skip:
+        frame = frame.offset(skip)
+    return frame if limit is None else frame.limit(limit)
+
+
+def _number(context: Context, value: int | ParamRef | None) -> int | None:
+    return int(context.value(value)) if isinstance(value, ParamRef) else value
+
+
+def unique_names(names: list[str]) -> list[str]:
+    """The names of the answer's columns, with ``_2``, ``_3`` … behind those that Spark would take for the same."""
+    taken: set[str] = set()
+    found = []
+    for name in names:
+        number, free = 1, name
+        while free.lower() in taken:
+            number += 1
+            free = f"{name}_{number}"
+        taken.add(free.lower())
+        found.append(free)
+    return found

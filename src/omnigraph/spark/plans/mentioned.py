@@ -1,0 +1,87 @@
+"""What a query mentions: properties that must be read, and search functions that Spark cannot run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from omnigraph.errors import InputError
+from omnigraph.query.typed import (
+    Aggregate,
+    AllOf,
+    AnyOf,
+    Compare,
+    Distance,
+    Expression,
+    FusedScore,
+    IsIn,
+    IsNull,
+    Not,
+    Predicate,
+    PropertyRef,
+    TextMatch,
+    TextScore,
+    TypedQuery,
+    Variable,
+)
+from omnigraph.query.typed.walk import blocks_of
+
+
+def properties_of(query: TypedQuery) -> Iterator[tuple[Variable, str]]:
+    """Every property that something in the query reads, perhaps more than once."""
+    for part in _parts(query):
+        if isinstance(part, PropertyRef):
+            yield part.variable, part.property
+
+
+def refuse_search(query: TypedQuery) -> None:
+    """Say which function of the query has no counterpart in Spark."""
+    searching = [query.rank.score] if query.rank else []
+    for part in (*searching, *_parts(query)):
+        match part:
+            case Distance():
+                raise _refused("nearest")
+            case TextScore():
+                raise _refused("bm25")
+            case FusedScore():
+                raise _refused("rrf")
+            case TextMatch():
+                raise _refused(part.function)
+
+
+def _refused(function: str) -> InputError:
+    return InputError(f"{function}() does not run on Spark", hint="run the query with Graph.query")
+
+
+def _parts(query: TypedQuery) -> Iterator[Expression | TextMatch]:
+    for column in query.columns:
+        yield from _of_expression(column.expression)
+    for key in query.order:
+        yield from _of_expression(key.expression)
+    for block in blocks_of(query.match):
+        for predicate in block.predicates:
+            yield from _of_predicate(predicate)
+
+
+def _of_expression(expression: Expression) -> Iterator[Expression]:
+    yield expression.argument if isinstance(expression, Aggregate) else expression
+
+
+def _of_predicate(predicate: Predicate) -> Iterator[Expression | TextMatch]:
+    match predicate:
+        case Compare():
+            yield predicate.left
+            yield predicate.right
+        case IsIn():
+            yield predicate.operand
+            if isinstance(predicate.choices, tuple):
+                yield from predicate.choices
+        case IsNull():
+            if not isinstance(predicate.operand, Variable):
+                yield predicate.operand
+        case TextMatch():
+            yield predicate
+        case Not():
+            yield from _of_predicate(predicate.part)
+        case AllOf() | AnyOf():
+            for part in predicate.parts:
+                yield from _of_predicate(part)

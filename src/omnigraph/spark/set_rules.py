@@ -1,0 +1,229 @@
+"""The rules about rows together, as a Spark job: every key of the load and of the tables is seen, brought together and
+judged; the few that may break a rule are looked at closely.
+
+The rules themselves are `key_rules.py` (over numbers) and `write/sets.py` (exactly, for suspects).
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from omnigraph import limits
+from omnigraph.progress import Stage
+from omnigraph.spark import merge_rows
+from omnigraph.spark.cluster import Cluster
+from omnigraph.spark.key_rules import spaces_of
+from omnigraph.spark.key_task import (
+    SIGHTING_DDL,
+    SUSPECT_DDL,
+    KeyOrder,
+    StagedPiece,
+    StoredPiece,
+    columns_of,
+    judging,
+    look,
+)
+from omnigraph.spark.stage_task import Order
+from omnigraph.spark.staged import Staging
+from omnigraph.spark.suspects import Close, Scene, Suspects, collapsed
+from omnigraph.storage.commit.protocol import Workspace
+from omnigraph.storage.remote_stage import StageTable, stored_fragments
+from omnigraph.storage.tables import Handle
+from omnigraph.write.change import Mode
+from omnigraph.write.load.gather import Gathered, LoadRequest, OnError, give_up
+from omnigraph.write.load.load import in_input_order, refuse_emptying
+from omnigraph.write.load.violations import Violation
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+#: Suspects of one kind that are looked at when the load fails anyway.
+_LOOKED_AT = 1_000
+
+
+@dataclass(slots=True)
+class Checked:
+    """What the rules left of a load.
+
+    Attributes:
+        found: violations of rows alone; rejected: all violations, in the order of the input.
+        dropped: offsets of rows that are left out, by table key and number of the fragment.
+        refused: rows by table key that were rejected by a rule about rows together.
+    """
+
+    found: list[Violation] = field(default_factory=list)
+    rejected: list[Violation] = field(default_factory=list)
+    dropped: dict[str, dict[int, list[int]]] = field(default_factory=dict)
+    refused: dict[str, int] = field(default_factory=dict)
+
+    def dropped_of(self, key: str) -> Mapping[int, Sequence[int]]:
+        return self.dropped.get(key, {})
+
+
+def stored_pieces(key: str, handle: Handle) -> list[StoredPiece]:
+    return [StoredPiece(key, number, rows) for number, rows in stored_fragments(handle) if rows]
+
+
+class SetRules:
+    """Checks one load against one state of a branch."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        order: Order,
+        staging: Staging,
+        request: LoadRequest,
+        workspace: Workspace,
+        tables: Mapping[str, StageTable],
+    ) -> None:
+        self._cluster = cluster
+        self._order = order
+        self._staging = staging
+        self._request = request
+        self._workspace = workspace
+        loaded = {key: key in staging.fresh for key in staging.keys}
+        stored = {
+            key: replace(self._address(key), version=pin.version, branch=pin.branch)
+            for key, pin in workspace.snapshot.pins.items()
+            if pin.row_count
+        }
+        self._keys = KeyOrder(
+            order.catalog,
+            spaces_of(order.catalog, loaded, request.mode),
+            request.mode,
+            secrets.randbits(63),
+            tables,
+            stored,
+            frozenset(loaded),
+        )
+        self._stored = {
+            key: stored_pieces(key, workspace.readable(key))
+            for key in stored
+            if order.catalog.by_table_key(key) is not None and columns_of(self._keys, key, staged=False)
+        }
+        self._checked = Checked()
+
+    def _address(self, key: str) -> StageTable:
+        location = self._workspace.store.location
+        pin = self._workspace.snapshot.pins[key]
+        return StageTable(location.uri, dict(location.options), pin.location, pin.branch, pin.version)
+
+    def check(self, found: list[Violation], stage: Stage) -> Checked:
+        """Leave out rows that may be left out, or raise the first violation."""
+        self._checked = Checked(found, list(found))
+        rejects = self._request.on_error is OnError.REJECT
+        while True:
+            suspects = self._suspects(stage)
+            if rejects and suspects.breaks and self._settled(suspects):
+                continue
+            gone = collapsed(self._scene(), suspects)  # a row that is rejected replaces nobody, so these come later
+            if gone:
+                self._drop(gone)
+                continue
+            if suspects.breaks and not rejects:
+                Close(self._scene(), suspects).refuse()
+            self._refuse_emptying()
+            return self._checked
+
+    def _settled(self, suspects: Suspects) -> bool:
+        """Leave rows out so that the others can stay; whether there were any. Raises what nobody can be blamed for."""
+        close = Close(self._scene(), suspects)
+        violations, gone = close.settle(self._request.tolerated - len(self._checked.rejected))
+        if gone:
+            self._reject(violations, gone)
+        else:
+            self._refuse_emptying()
+            close.refuse()
+        return bool(gone)
+
+    def _refuse_emptying(self) -> None:
+        left = {key: count - self._checked.refused.get(key, 0) for key, count in self._staging.counts.items()}
+        refuse_emptying(self._request, self._checked.found, self._staging.counts, left)
+
+    def _reject(self, violations: list[Violation], gone: Mapping[str, list[int]]) -> None:
+        everything = [*self._checked.rejected, *violations]
+        self._checked.rejected = in_input_order(everything, Gathered(files=self._staging.files))
+        if len(everything) > self._request.tolerated:
+            raise give_up(self._request, self._checked.rejected)
+        for key, places in gone.items():
+            self._checked.refused[key] = self._checked.refused.get(key, 0) + len(places)
+        self._drop(gone)
+
+    def _drop(self, gone: Mapping[str, list[int]]) -> None:
+        for key, places in gone.items():
+            fragments = self._checked.dropped.setdefault(key, {})
+            for place in places:
+                number, offset = self._staging.address(key, place)
+                fragments.setdefault(number, []).append(offset)
+
+    def _pieces(self) -> list[StagedPiece]:
+        return [
+            piece for key in self._staging.keys for piece in self._staging.pieces(key, self._checked.dropped_of(key))
+        ]
+
+    def _scene(self) -> Scene:
+        return Scene(
+            self._cluster,
+            self._keys,
+            self._order,
+            self._staging,
+            self._request,
+            self._workspace,
+            self._pieces(),
+            self._stored,
+        )
+
+    def _suspects(self, stage: Stage) -> Suspects:
+        if not self._keys.spaces.all:
+            return Suspects()
+        sightings, tasks = self._sightings()
+        if sightings is None:
+            return Suspects()
+        if tasks > 1:  # what one task saw is together already
+            parts = min(self._cluster.cores * limits.SHUFFLES_PER_CORE, tasks)
+            sightings = sightings.repartition(parts, "hash")
+        judged = sightings.mapInArrow(judging(self._keys.spaces), SUSPECT_DDL)
+        most = max(_LOOKED_AT, self._request.tolerated + 1)
+        return Suspects.of(self._cluster.collect(judged, stage), most)
+
+    def _sightings(self) -> tuple[DataFrame | None, int]:
+        """What is seen of every key, and how many tasks see it."""
+        replaced: list[DataFrame] = []
+        plain: list[Any] = [piece for piece in self._pieces() if columns_of(self._keys, piece.key, staged=True)]
+        for key, stored in self._stored.items():
+            frame = self._replaced(key, stored)
+            if frame is None:
+                plain += stored
+            else:
+                replaced.append(frame)
+        tasks = _packed(plain)
+        frame = self._cluster.each(len(tasks), look(self._keys, tasks), SIGHTING_DDL) if tasks else None
+        for each in replaced:
+            frame = each if frame is None else frame.union(each)
+        return frame, len(tasks) + len(replaced) * max(2, len(tasks))
+
+    def _replaced(self, key: str, stored: Sequence[StoredPiece]) -> DataFrame | None:
+        """In a merge, stored rows that are replaced do not count. None when that makes no difference."""
+        counts = self._keys.spaces.others_of(key, "unique") or self._keys.spaces.others_of(key, "card")
+        if self._request.mode is not Mode.MERGE or key not in self._keys.loaded or not counts:
+            return None
+        if key in self._staging.fresh:
+            return None
+        pieces = self._staging.pieces(key, self._checked.dropped_of(key))
+        return merge_rows.sightings(self._cluster, self._keys, key, pieces, stored)
+
+
+def _packed(pieces: Sequence[Any]) -> list[list[Any]]:
+    """Neighbours that one task looks at together."""
+    tasks: list[list[Any]] = []
+    rows = 0
+    for piece in pieces:
+        if not tasks or rows + piece.rows > limits.KEY_TASK_ROWS:
+            tasks.append([])
+            rows = 0
+        tasks[-1].append(piece)
+        rows += piece.rows
+    return tasks

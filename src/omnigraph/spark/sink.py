@@ -1,0 +1,148 @@
+"""Writing one type through the format ``omnigraph``: executors stage, the driver's process commits once.
+
+Rows go through the same rules as every load. What an executor wrote is invisible; the commit checks the keys of all of
+it against the graph, in memory that follows the keys, and shows everything or nothing. A write that fails removes its
+files; a task that is killed leaves files that nothing refers to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+
+from omnigraph import ids, limits
+from omnigraph.errors import ConflictError, LimitError, OutcomeUnknown, ReadSetChanged, RecoveryRequired, StorageError
+from omnigraph.graph import Graph, open_graph
+from omnigraph.history.control import known_branch
+from omnigraph.schema.catalog import Catalog
+from omnigraph.schema.compile import CompiledSchema
+from omnigraph.spark.opened import pinned, store_of
+from omnigraph.spark.sink_rows import prepared_table
+from omnigraph.spark.stage_task import Order, stage_frame
+from omnigraph.spark.staged import Staging
+from omnigraph.spark.wire import answers_of
+from omnigraph.storage.commit.fork import BaseMoved
+from omnigraph.storage.commit.protocol import Prepared, Workspace, Writer, run
+from omnigraph.storage.commit.sidecar import WriterKind
+from omnigraph.storage.location import Location
+from omnigraph.storage.remote_stage import StageTable, remove_staged
+from omnigraph.storage.store import GraphStore
+from omnigraph.upkeep.indexes import ensure_indices
+from omnigraph.write.change import Mode, type_of
+from omnigraph.write.load.gather import LoadRequest
+from omnigraph.write.load.source import Format, Part
+from omnigraph.write.load.tabular import parse_part
+
+_NAME = "DataFrame"
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """What a user asks for."""
+
+    location: Location
+    type_name: str
+    mode: Mode
+    branch: str = ids.MAIN
+    actor: str | None = None
+
+
+@dataclass
+class Staged(WriterCommitMessage):
+    """What one task tells: its answers, as text."""
+
+    answers: list[tuple[int, str, str]]
+
+
+class Sink(DataSourceArrowWriter):
+    """One write of one type. Made where Spark plans, copied to the tasks, and asked to commit where it was made."""
+
+    def __init__(self, options: WriteOptions, columns: list[str]) -> None:
+        self._options = options
+        with open_graph(options.location, actor=options.actor) as graph:
+            self._key = pinned(graph, options.branch).table(options.type_name).pin.table_key
+            schema = graph._schemas.for_write(known_branch(options.branch))
+            self._catalog: Catalog = schema.catalog
+            part = self._part(pa.schema([(name, pa.string()) for name in columns]).empty_table())
+            list(parse_part(part, 1))  # refuses unknown columns before any task runs
+            self._table, self._identity = _stage_table(store_of(graph), options.branch, self._key)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
+        order = Order(self._catalog, (), (), {self._key: self._table}, limits.LOAD_COUNTED_VIOLATIONS, keeps=False)
+        batches = stage_frame(order, self._part(None))(iterator)
+        rows = [row for batch in batches for row in batch.to_pylist()]
+        return Staged([(row["number"], row["word"], row["body"]) for row in rows])
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        staging = self._staging(messages)
+        with open_graph(self._options.location, actor=self._options.actor) as graph:
+            written = [each.text for each in staging.fragments.get(self._key, [])]
+            try:
+                staging.refuse(LoadRequest(_NAME, self._options.mode))
+                self._commit(graph, staging, written)
+            except (OutcomeUnknown, RecoveryRequired):
+                raise  # the commit may still come true
+            except BaseException:
+                remove_staged(self._table, written)
+                raise
+            if staging.rows > limits.LOAD_INDEX_ROWS:
+                with contextlib.suppress(ConflictError, LimitError, StorageError):
+                    ensure_indices(graph._writer(), self._catalog, known_branch(self._options.branch))
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        staging = self._staging(messages)
+        remove_staged(self._table, [each.text for each in staging.fragments.get(self._key, [])])
+
+    def _commit(self, graph: Graph, staging: Staging, written: list[str]) -> None:
+        """Publish what was staged. ``written`` grows by what has to be written anew."""
+        options, shown = self._options, list(written)
+        schema: CompiledSchema = graph._schemas.for_write(known_branch(options.branch))
+
+        def prepare(workspace: Workspace) -> Prepared:
+            self._require_same_lineage(workspace)
+            made = prepared_table(workspace, schema.catalog, self._key, options.mode, self._table, staging, written)
+            if made is None:
+                return Prepared()
+            shown[:] = made.fragments
+            return Prepared({self._key: made.table})
+
+        writer = Writer(options.branch, WriterKind.LOAD, graph._actor, prepare, schema=schema.hash)
+        commit = run(graph._writer(), writer)
+        remove_staged(self._table, written, shown if commit is not None else ())
+
+    def _require_same_lineage(self, workspace: Workspace) -> None:
+        snapshot = workspace.snapshot
+        if snapshot.identity != self._identity:
+            raise ReadSetChanged(f"branch '{snapshot.branch}'", self._identity, snapshot.identity)
+        pin = snapshot.pins.get(self._key)
+        if pin is None or pin.location != self._table.path:
+            raise ReadSetChanged(f"the table of '{self._key}'", self._table.path, pin.location if pin else "none")
+
+    def _part(self, table: pa.Table | None) -> Part:
+        return Part(_NAME, Format.ARROW, type_of(self._catalog, self._key), table)
+
+    def _staging(self, messages: list[WriterCommitMessage | None]) -> Staging:
+        staging = Staging([_NAME])
+        for message in messages:
+            if isinstance(message, Staged):
+                rows: list[Any] = [{"number": n, "word": word, "body": body} for n, word, body in message.answers]
+                staging.take(0, (), answers_of(rows))
+        staging.settle()
+        return staging
+
+
+def _stage_table(store: GraphStore, branch: str, key: str) -> tuple[StageTable, str]:
+    """Where the rows go, and which branch of this name it is. A branch gets its own lineage of the table."""
+    while True:
+        snapshot = store.snapshot(known_branch(branch))
+        with contextlib.suppress(BaseMoved):
+            pin, handle = Workspace(store, snapshot, None).writable(key)
+            lance_branch = store.lance_branch(snapshot.branch)
+            options = dict(store.location.options)
+            table = StageTable(store.location.uri, options, pin.location, lance_branch, handle.version)
+            return table, snapshot.identity

@@ -1,0 +1,170 @@
+"""The format ``omnigraph`` of Spark: one node or edge type as a DataFrame.
+
+Runs in Python processes that Spark starts: one plans, others read. The state of the graph is chosen when the DataFrame
+is made and travels with it, so every task and every later action reads the same version. Writing is in `sink.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition
+from pyspark.sql.types import StructType
+
+from omnigraph import ids
+from omnigraph.errors import InputError
+from omnigraph.spark.opened import chosen_columns, moment, pinned_in
+from omnigraph.spark.pushdown import Sieve, sieve
+from omnigraph.spark.types import carried_batch, carried_schema, spark_schema
+from omnigraph.storage.fragments import TableAt, fragment_groups, scan_fragments
+from omnigraph.storage.location import Location, parse_location
+from omnigraph.storage.store import GraphStore
+from omnigraph.write.change import Mode
+
+_READ_OPTIONS = ("path", "type", "branch", "at", "columns")
+_WRITE_OPTIONS = ("path", "type", "branch", "mode", "actor")
+
+#: What a graph on S3 may be given as options.
+STORE_OPTIONS = (
+    "aws_region",
+    "aws_access_key_id",
+    "aws_secret_access_key",
+    "aws_session_token",
+    "aws_endpoint",
+    "aws_virtual_hosted_style_request",
+    "allow_http",
+)
+
+
+class DefaultSource(DataSource):
+    """``spark.read.format("omnigraph").option("type", "Person").load(uri)``.
+
+    Options: ``type`` (needed), ``branch``, ``at`` (commit id, version or time), ``columns`` (names with commas), and
+    for S3 those of `STORE_OPTIONS` that the environment of Spark's processes does not hold. A write takes ``type``,
+    ``branch``, ``actor``, and ``mode`` ``merge`` beside Spark's own ``mode("append")``.
+    """
+
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        self._table: TableAt | None = None
+
+    @classmethod
+    def name(cls) -> str:
+        return "omnigraph"
+
+    def schema(self) -> StructType:
+        table = self._pinned_table()
+        return spark_schema(table.schema, chosen_columns(table, self._columns()))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        table = self._pinned_table()
+        names = schema.fieldNames()
+        if schema != spark_schema(table.schema, chosen_columns(table, names)):
+            raise InputError(
+                f"the given schema is not that of '{table.pin.table_key}'", hint="leave it out, or use option columns"
+            )
+        return Reader(table, names, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from omnigraph.spark.sink import Sink, WriteOptions
+
+        check_options(self.options, _WRITE_OPTIONS)
+        options = WriteOptions(
+            location_of(self.options),
+            self.options["type"],
+            write_mode(self.options.get("mode"), overwrite),
+            self.options.get("branch", ids.MAIN),
+            self.options.get("actor"),
+        )
+        return Sink(options, schema.fieldNames())
+
+    def _pinned_table(self) -> TableAt:
+        if self._table is None:
+            check_options(self.options, _READ_OPTIONS)
+            at = self.options.get("at")
+            store = GraphStore(location_of(self.options))
+            state = pinned_in(store, self.options.get("branch", ids.MAIN), None if at is None else moment(at))
+            self._table = state.table(self.options["type"])
+        return self._table
+
+    def _columns(self) -> list[str] | None:
+        named = self.options.get("columns")
+        return None if named is None else [name.strip() for name in named.split(",")]
+
+
+def location_of(options: Mapping[str, str]) -> Location:
+    """Where the graph lies. Options of the object store win over the environment of Spark's processes."""
+    found = parse_location(options["path"])
+    given = {name: options[name] for name in STORE_OPTIONS if name in options}
+    return Location(found.uri, {**found.options, **given}) if not found.is_local else found
+
+
+def write_mode(option: str | None, overwrite: bool) -> Mode:
+    """``.mode("append")`` and ``.mode("overwrite")`` of Spark; merging has no word there, so it is an option."""
+    if overwrite:
+        if option not in (None, Mode.OVERWRITE):
+            raise InputError(f"option mode is '{option}', but Spark was told to overwrite", hint='use mode("append")')
+        return Mode.OVERWRITE
+    if option not in (None, Mode.APPEND, Mode.MERGE):
+        raise InputError(f"option mode is '{option}'", hint="known: append, merge")
+    return Mode(option or Mode.APPEND)
+
+
+def check_options(options: Mapping[str, Any], known: Sequence[str]) -> None:
+    """Refuse what is missing or unknown, so that a misspelt option is not silently ignored."""
+    for needed, said in (("path", "an address: load(uri)"), ("type", 'a type: option("type", "Person")')):
+        if not options.get(needed):
+            raise InputError(f"the format omnigraph needs {said}")
+    unknown = sorted(name for name in options if name.lower() not in (*known, *STORE_OPTIONS))
+    if unknown:
+        raise InputError(f"unknown option '{unknown[0]}'", hint=f"known: {', '.join(known[1:])}")
+
+
+@dataclass
+class Share(InputPartition):
+    """Fragments that one task reads."""
+
+    fragments: tuple[int, ...]
+
+    def __init__(self, fragments: tuple[int, ...]) -> None:
+        super().__init__(None)
+        self.fragments = fragments
+
+
+class Reader(DataSourceReader):
+    """Reads one version of one table, in shares."""
+
+    def __init__(self, table: TableAt, columns: list[str], schema: StructType) -> None:
+        self._table = table
+        self._columns = columns
+        self._carried: pa.Schema = carried_schema(schema)
+        self._sieve = Sieve()
+        self.pushFilters = _PushFilters(self)  # type: ignore[method-assign]
+
+    def partitions(self) -> list[InputPartition]:
+        return [] if self._sieve.empty else [Share(group) for group in fragment_groups(self._table)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if not isinstance(partition, Share):  # Spark's stand-in when there is nothing to read
+            return
+        for batch in scan_fragments(self._table, partition.fragments, self._columns, self._sieve.filters):
+            yield carried_batch(batch, self._carried)
+
+
+class _PushFilters:
+    """What Spark calls to offer filters, when its session pushes filters at all.
+
+    Spark refuses a reader with a method of this name in a session that does not. This one looks to it like the
+    inherited method that does nothing, so the format works in every session.
+    """
+
+    def __init__(self, reader: Reader) -> None:
+        self.__func__ = DataSourceReader.pushFilters
+        self._reader = reader
+
+    def __call__(self, filters: list[Any]) -> list[Any]:
+        self._reader._sieve = sieve(filters, self._reader._table.schema)
+        return filters

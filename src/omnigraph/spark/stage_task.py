@@ -1,0 +1,187 @@
+"""The task that reads: splits → row rules → files of Lance fragments. Only metadata goes back to the driver.
+
+Memory is a block of input and at most one unfinished fragment per type. A task that is tried again or run twice writes
+other files; the driver takes the metadata of one of them, and the files of the others are reachable by nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from omnigraph import failpoints, limits
+from omnigraph.errors import InternalError, OmniGraphError, StorageError
+from omnigraph.schema.catalog import Catalog
+from omnigraph.spark.reading import Lines
+from omnigraph.spark.splits import Split
+from omnigraph.spark.wire import Answer, batch_of, error_text, violation_text
+from omnigraph.storage.remote_stage import StageTable, rows_of, write_rows
+from omnigraph.storage.tables import Handle
+from omnigraph.write.load.parse import Parsed
+from omnigraph.write.load.rules import LINE, RowBatch
+from omnigraph.write.load.source import Format, Part
+from omnigraph.write.load.tabular import parse_part
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What all tasks of a load are told.
+
+    Attributes:
+        tables: where rows of each table key are staged.
+        most: bad rows after which a task stops looking.
+        keeps: bad rows are left out; otherwise the first one ends the writing.
+    """
+
+    catalog: Catalog
+    parts: tuple[Part, ...]
+    splits: tuple[Split, ...]
+    tables: Mapping[str, StageTable]
+    most: int
+    keeps: bool
+    first_lines: Mapping[int, int] = field(default_factory=dict)
+
+
+def stage_splits(order: Order, tasks: list[range]) -> Callable[[Iterator[Any]], Iterator[pa.RecordBatch]]:
+    """For `mapInArrow` over task numbers."""
+
+    def run(batches: Iterator[Any]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for task in batch.column(0).to_pylist():
+                yield from _stage(order, ((number, _parsed(order, number)) for number in tasks[task]))
+
+    return run
+
+
+def stage_frame(order: Order, part: Part) -> Callable[[Iterator[Any]], Iterator[pa.RecordBatch]]:
+    """For `mapInArrow` over the rows of a DataFrame; each partition is a split."""
+
+    def run(batches: Iterator[Any]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        number = context.partitionId() if context is not None else 0
+        yield from _stage(order, [(number, _Frame(part, batches, order.most))])
+
+    return run
+
+
+class _Frame:
+    """Parsed batches of one partition; rows are numbered within it."""
+
+    def __init__(self, part: Part, batches: Iterator[pa.RecordBatch], most: int) -> None:
+        self._part = part
+        self._batches = batches
+        self._most = most
+        self.count = 0
+
+    def __iter__(self) -> Iterator[Parsed]:
+        for batch in self._batches:
+            part = Part(self._part.name, Format.ARROW, self._part.type, pa.Table.from_batches([batch]))
+            yield from parse_part(part, self._most, first_row=self.count + 1)
+            self.count += batch.num_rows
+
+
+def _parsed(order: Order, number: int) -> Lines:
+    split = order.splits[number]
+    return Lines(order.catalog, order.parts[split.part], split, order.first_lines.get(number, 1), order.most)
+
+
+def _stage(order: Order, splits: Any) -> Iterator[pa.RecordBatch]:
+    buffers: dict[str, _Buffer] = {}
+    for number, parsed_blocks in splits:
+        found = 0
+        seen: dict[str, int] = {}
+        try:
+            for parsed in parsed_blocks:
+                found += len(parsed.violations)
+                if parsed.violations:
+                    yield batch_of([Answer(number, "violation", violation_text(each)) for each in parsed.violations])
+                if found >= order.most:
+                    break
+                if not order.tables or (found and not order.keeps):
+                    buffers.clear()  # only looking for further violations now
+                    continue
+                for key, batches in parsed.rows.items():
+                    seen.setdefault(key, 0)
+                    if key not in order.tables:
+                        continue  # the driver refuses a type that the branch does not have
+                    for rows in batches:
+                        buffer = buffers.setdefault(key, _Buffer(key, order.tables[key]))
+                        buffer.add(number, seen[key], rows)
+                        seen[key] += rows.rows.num_rows
+                        yield from buffer.full()
+        except (StorageError, InternalError):
+            raise  # Spark tries again
+        except OmniGraphError as error:
+            yield batch_of([Answer(number, "fatal", error_text(error))])
+        yield batch_of([Answer(number, "done", {"lines": parsed_blocks.count, "rows": seen})])
+    for buffer in buffers.values():
+        yield from buffer.rest()
+
+
+class _Buffer:
+    """Rows of one type that wait until they fill a fragment, with where they came from."""
+
+    def __init__(self, key: str, table: StageTable) -> None:
+        self._key = key
+        self._table = table
+        self._handle: Handle = None
+        self._rows: list[pa.Table] = []
+        self._pieces: list[list[Any]] = []
+        self._bytes = 0
+        self._count = 0
+
+    def add(self, split: int, first: int, batch: RowBatch) -> None:
+        rows = batch.rows.drop_columns([LINE])
+        if rows.num_rows == 0:
+            return
+        self._rows.append(rows)
+        self._pieces.append([split, first, rows.num_rows, batch.fresh_ids])
+        self._bytes += rows.nbytes
+        self._count += rows.num_rows
+
+    def full(self) -> Iterator[pa.RecordBatch]:
+        while self._count >= limits.FRAGMENT_ROWS or self._bytes >= limits.STAGE_BYTES:
+            yield self._write(min(self._count, limits.FRAGMENT_ROWS))
+
+    def rest(self) -> Iterator[pa.RecordBatch]:
+        if self._count:
+            yield self._write(self._count)
+
+    def _write(self, count: int) -> pa.RecordBatch:
+        failpoints.reach("spark.before_fragment")
+        if self._handle is None:
+            self._handle = self._table.open()
+        whole = pa.concat_tables(self._rows)
+        fragments = write_rows(self._table, self._handle, whole.slice(0, count))
+        rest = whole.slice(count)
+        pieces = self._take(count)
+        self._rows = [rest] if rest.num_rows else []
+        self._count, self._bytes = rest.num_rows, rest.nbytes if rest.num_rows else 0
+        answers = []
+        for fragment in fragments:
+            size = rows_of(fragment)
+            own, pieces = _cut(pieces, size)
+            body = {"key": self._key, "fragment": fragment, "rows": size, "pieces": own}
+            answers.append(Answer(own[0][0], "fragment", body))
+        return batch_of(answers)
+
+    def _take(self, count: int) -> list[list[Any]]:
+        taken, self._pieces = _cut(self._pieces, count)
+        return taken
+
+
+def _cut(pieces: list[list[Any]], count: int) -> tuple[list[list[Any]], list[list[Any]]]:
+    """The first so many rows of some pieces, and the rest."""
+    taken: list[list[Any]] = []
+    for position, (split, first, rows, fresh) in enumerate(pieces):
+        if rows > count:
+            head = [[split, first, count, fresh]] if count else []
+            return [*taken, *head], [[split, first + count, rows - count, fresh], *pieces[position + 1 :]]
+        taken.append([split, first, rows, fresh])
+        count -= rows
+    return taken, []

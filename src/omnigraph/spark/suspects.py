@@ -1,0 +1,311 @@
+"""Keys that may break a rule → the exact answer, given by the same functions as in the embedded load.
+
+The rows with such keys come to the driver, with every row whose fate depends on theirs: rows of the same id, edges of
+nodes that may have to go, edges of the same source, and the nodes that those edges point at. On this neighbourhood the
+embedded rules give the same answer as on the whole input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph import limits
+from omnigraph.errors import InvalidRowSet, KeyConflict
+from omnigraph.schema.arrow import table_schema
+from omnigraph.schema.catalog import EdgeType, NodeType
+from omnigraph.spark.cluster import Cluster
+from omnigraph.spark.fetch import PLACE, Wanted, fetch_staged, fetch_stored, lines_of_rows, too_many_rows
+from omnigraph.spark.key_hash import hash_texts
+from omnigraph.spark.key_rules import Verdict
+from omnigraph.spark.key_task import KeyOrder, StagedPiece, StoredPiece
+from omnigraph.spark.stage_task import Order
+from omnigraph.spark.staged import Staging
+from omnigraph.storage.commit.protocol import Workspace
+from omnigraph.storage.stage import find_rows
+from omnigraph.write import sets
+from omnigraph.write.change import Change, Mode, type_of
+from omnigraph.write.commit import check_sets
+from omnigraph.write.load.gather import FILE, Gathered, LoadRequest
+from omnigraph.write.load.load import candidates_of, placed_error, violations_of
+from omnigraph.write.load.rules import LINE
+from omnigraph.write.load.settle import Settling
+from omnigraph.write.load.violations import Violation
+from omnigraph.write.resolve import resolve
+from omnigraph.write.sets import Resolved
+
+_ENDS = ("src", "dst")
+_Request = tuple[str, tuple[str, ...], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Everything needed to look closely."""
+
+    cluster: Cluster
+    keys: KeyOrder
+    order: Order
+    staging: Staging
+    request: LoadRequest
+    workspace: Workspace
+    pieces: Sequence[StagedPiece]
+    stored: Mapping[str, Sequence[StoredPiece]]
+
+
+@dataclass(slots=True)
+class Suspects:
+    """Numbers of keys by space and verdict."""
+
+    hashes: dict[tuple[int, Verdict], list[int]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, rows: Sequence[Any], most: int) -> Suspects:
+        """From what the judging tasks answered: of each kind those that come first in the input."""
+        found = cls()
+        ordered = sorted(rows, key=lambda row: (row["place"], row["hash"]))
+        for row in ordered:
+            kind = (row["space"], Verdict(row["verdict"]))
+            known = found.hashes.setdefault(kind, [])
+            if kind[1] is Verdict.COLLAPSES or len(known) < most:
+                known.append(row["hash"])
+        return found
+
+    def of_kind(self, verdict: Verdict) -> dict[int, list[int]]:
+        return {space: hashes for (space, kind), hashes in self.hashes.items() if kind is verdict}
+
+    @property
+    def breaks(self) -> bool:
+        return any(kind is not Verdict.COLLAPSES for _, kind in self.hashes)
+
+
+def collapsed(scene: Scene, suspects: Suspects) -> dict[str, list[int]]:
+    """Places of the rows that a later row of the same id replaces within the load."""
+    spaces = scene.keys.spaces.all
+    wanted = [
+        Wanted(spaces[space].key, ("id",), space, tuple(hashes))
+        for space, hashes in suspects.of_kind(Verdict.COLLAPSES).items()
+    ]
+    gone = {}
+    for key, rows in fetch_staged(scene.cluster, scene.keys, wanted, scene.pieces, whole=False).items():
+        last = rows.group_by("id").aggregate([(PLACE, "max")]).column(f"{PLACE}_max").to_numpy()
+        gone[key] = np.setdiff1d(rows.column(PLACE).to_numpy(), last).tolist()
+    return {key: places for key, places in gone.items() if places}
+
+
+class Close:
+    """The neighbourhood of suspects, and what the rules say about it."""
+
+    def __init__(self, scene: Scene, suspects: Suspects) -> None:
+        self._scene = scene
+        self._suspects = suspects
+        found = _Neighbourhood(scene).of(suspects)
+        keys = scene.staging.keys
+        rows = {key: found.get(key, _no_rows(scene, key)) for key in keys}
+        places = {key: rows[key].column(PLACE).to_pylist() for key in keys}
+        lines = lines_of_rows(scene.cluster, scene.order, scene.staging, places)
+        self._gathered = Gathered(files=scene.staging.files, fresh=scene.staging.fresh & set(keys))
+        for key in keys:
+            where = [lines[key, place] for place in places[key]]
+            table = rows[key].drop_columns([PLACE])
+            table = table.append_column(LINE, pa.array([line for _, line in where], pa.int64()))
+            self._gathered.rows[key] = table.append_column(FILE, pa.array([part for part, _ in where], pa.int32()))
+        self._places = places
+        self._candidates = candidates_of(scene.keys.catalog, scene.request, self._gathered)
+
+    def refuse(self) -> None:
+        """Raise the violation that an embedded load raises; nothing happens when all suspicions were wrong."""
+        try:
+            self._check()
+        except (InvalidRowSet, KeyConflict) as error:
+            raise placed_error(self._settling(limits.LOAD_COUNTED_VIOLATIONS), self._gathered, error) from None
+
+    def settle(self, most: int) -> tuple[list[Violation], dict[str, list[int]]]:
+        """Rows that have to go so that the rest can stay: violations, and places by table key."""
+        settling = self._settling(most)
+        settling.run()
+        gone: dict[str, list[int]] = {}
+        for each in settling.refused:
+            gone.setdefault(each.table_key, []).append(self._places[each.table_key][each.position])
+        return violations_of(self._gathered, settling), gone
+
+    def _settling(self, most: int) -> Settling:
+        return Settling(self._scene.workspace, self._candidates, most, _resolve)
+
+    def _check(self) -> None:
+        workspace, catalog = self._scene.workspace, self._scene.keys.catalog
+        resolved: dict[str, Resolved] = {}
+        for key, candidate in self._candidates.items():
+            change = candidate.change
+            put = change.put if change.put is not None else candidate.rows
+            rows = put if candidate.fresh_ids else sets.single_rows(candidate.type, change, put)
+            resolved[key] = _resolve(workspace, candidate.type, change, rows, candidate.fresh_ids)
+        self._add_removed(resolved)
+        check_sets(workspace, catalog, resolved)
+
+    def _add_removed(self, resolved: dict[str, Resolved]) -> None:
+        """What an overwrite takes away, as far as a rule cares."""
+        scene = self._scene
+        if scene.request.mode is not Mode.OVERWRITE:
+            return
+        for space, hashes in self._suspects.of_kind(Verdict.STRANDED).items():
+            node = scene.keys.spaces.all[space].key
+            ids = self._stranded(node, space, hashes)
+            self._put(resolved, node, ids)
+        for space, hashes in self._suspects.of_kind(Verdict.COUNTED).items():
+            key = scene.keys.spaces.all[space].key
+            wanted = Wanted(key, ("src",), space, tuple(hashes))
+            pieces = scene.stored.get(key, ())
+            if pieces:
+                self._put(resolved, key, fetch_stored(scene.cluster, scene.keys, wanted, pieces))
+
+    def _put(self, resolved: dict[str, Resolved], key: str, removed: pa.Table) -> None:
+        if key not in resolved:
+            type_ = type_of(self._scene.keys.catalog, key)
+            columns = ["id", "src", "dst"] if isinstance(type_, EdgeType) else ["id"]
+            rows = pa.schema([(name, pa.string()) for name in columns]).empty_table()
+            change = Change(key, rows, Mode.OVERWRITE, conformed=True)
+            resolved[key] = _resolve(self._scene.workspace, type_, change, rows, True)
+        resolved[key] = replace(resolved[key], removed=removed)
+
+    def _stranded(self, node: str, space: int, hashes: Sequence[int]) -> pa.Table:
+        """The nodes that edges which stay would lose, as rows with an id."""
+        scene, found = self._scene, []
+        for edge in scene.keys.catalog.edges.values():
+            for column, end in zip(_ENDS, (edge.source, edge.target), strict=True):
+                if f"node:{end}" == node and edge.table_key not in scene.keys.loaded:
+                    wanted = Wanted(edge.table_key, (column,), space, tuple(hashes))
+                    rows = fetch_stored(scene.cluster, scene.keys, wanted, scene.stored.get(edge.table_key, ()))
+                    found += rows.column(column).to_pylist()
+        return pa.table({"id": pa.array(sorted(set(found)), pa.string())})
+
+
+def _no_rows(scene: Scene, key: str) -> pa.Table:
+    schema = table_schema(type_of(scene.keys.catalog, key))
+    return pa.schema([*schema, (PLACE, pa.int64())]).empty_table()
+
+
+def _resolve(
+    workspace: Workspace, type_: NodeType | EdgeType, change: Change, rows: pa.Table, fresh_ids: bool
+) -> Resolved:
+    """Like `resolve`, but an overwrite does not read the whole table: what it removes was judged already."""
+    if change.mode is not Mode.OVERWRITE:
+        return resolve(workspace, type_, change, rows, fresh_ids)
+    extra = ("src",) if isinstance(type_, EdgeType) else ()
+    nothing = find_rows(workspace.readable(type_.table_key), pa.array([], pa.string()), columns=extra)
+    return Resolved(type_, change, rows, nothing, nothing)
+
+
+class _Neighbourhood:
+    """Gathers rows until no row outside can change what happens to one inside."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._asked: dict[_Request, set[int]] = {}
+        self._rows: dict[str, pa.Table] = {}
+
+    def of(self, suspects: Suspects) -> dict[str, pa.Table]:
+        wanted = self._first(suspects)
+        while wanted:
+            new = self._fetched(wanted)
+            wanted = self._next(new)
+        self._fetched(self._witnesses())
+        return self._rows
+
+    def _first(self, suspects: Suspects) -> dict[_Request, set[int]]:
+        wanted: dict[_Request, set[int]] = {}
+        for (number, verdict), hashes in suspects.hashes.items():
+            space = self._scene.keys.spaces.all[number]
+            if verdict is Verdict.MISSING:
+                for key, column in self._edges_at(space.key):
+                    wanted.setdefault((key, (column,), number), set()).update(hashes)
+            elif verdict not in (Verdict.STRANDED, Verdict.COLLAPSES):
+                wanted.setdefault((space.key, space.columns, number), set()).update(hashes)
+        return wanted
+
+    def _next(self, new: Mapping[str, pa.Table]) -> dict[_Request, set[int]]:
+        """What depends on rows that may have to go."""
+        spaces = self._scene.keys.spaces
+        wanted: dict[_Request, set[int]] = {}
+        for key, rows in new.items():
+            ids = spaces.ids_of(key)
+            if ids is not None:
+                self._want(wanted, (key, ("id",), ids.number), rows.column("id"))
+                for edge, column in self._edges_at(key):
+                    self._want(wanted, (edge, (column,), ids.number), rows.column("id"))
+            for space in spaces.others_of(key, "card"):
+                self._want(wanted, (key, ("src",), space.number), rows.column("src"))
+                if self._scene.request.mode is Mode.MERGE:
+                    handle = self._scene.workspace.readable(key)
+                    before = find_rows(handle, rows.column("id").combine_chunks(), columns=("src",))
+                    self._want(wanted, (key, ("src",), space.number), before.column("src"))
+        return wanted
+
+    def _witnesses(self) -> dict[_Request, set[int]]:
+        """The nodes that gathered edges point at."""
+        wanted: dict[_Request, set[int]] = {}
+        for key, rows in self._rows.items():
+            type_ = type_of(self._scene.keys.catalog, key)
+            if not isinstance(type_, EdgeType):
+                continue
+            for column, node in zip(_ENDS, (type_.source, type_.target), strict=True):
+                space = self._scene.keys.spaces.ids_of(f"node:{node}")
+                if space is not None and f"node:{node}" in self._scene.keys.loaded:
+                    self._want(wanted, (f"node:{node}", ("id",), space.number), rows.column(column))
+        return wanted
+
+    def _want(self, wanted: dict[_Request, set[int]], request: _Request, texts: pa.ChunkedArray) -> None:
+        hashes = hash_texts(texts.combine_chunks().drop_null(), self._scene.keys.secret, request[2])
+        more = set(hashes.tolist()) - self._asked.get(request, set())
+        if more:
+            wanted.setdefault(request, set()).update(more)
+
+    def _fetched(self, wanted: Mapping[_Request, set[int]]) -> dict[str, pa.Table]:
+        """Rows that were not here before."""
+        scene = self._scene
+        asked = self._asked_for({**wanted, **self._moved(wanted)})
+        new = {}
+        for key, rows in fetch_staged(scene.cluster, scene.keys, asked, scene.pieces, whole=True).items():
+            known = self._rows.get(key)
+            if known is not None:
+                fresh = np.isin(rows.column(PLACE).to_numpy(), known.column(PLACE).to_numpy(), invert=True)
+                rows = rows.filter(pa.array(fresh))
+            if rows.num_rows:
+                new[key] = rows
+                whole = rows if known is None else pa.concat_tables([known, rows])
+                self._rows[key] = whole.sort_by(PLACE).combine_chunks()
+        if sum(rows.num_rows for rows in self._rows.values()) > limits.SETTLED_ROWS:
+            raise too_many_rows(sum(rows.num_rows for rows in self._rows.values()))
+        return new
+
+    def _asked_for(self, wanted: Mapping[_Request, set[int]]) -> list[Wanted]:
+        for request, hashes in wanted.items():
+            self._asked.setdefault(request, set()).update(hashes)
+        return [Wanted(*request, tuple(hashes)) for request, hashes in wanted.items()]
+
+    def _moved(self, wanted: Mapping[_Request, set[int]]) -> dict[_Request, set[int]]:
+        """In a merge, edges that leave a source count there too."""
+        scene, found = self._scene, dict[_Request, set[int]]()
+        for (key, columns, number), hashes in wanted.items():
+            ids, stored = scene.keys.spaces.ids_of(key), scene.stored.get(key)
+            if scene.request.mode is not Mode.MERGE or scene.keys.spaces.all[number].kind != "card":
+                continue
+            if ids is not None and stored:
+                rows = fetch_stored(scene.cluster, scene.keys, Wanted(key, columns, number, tuple(hashes)), stored)
+                request = (key, ("id",), ids.number)
+                self._want(found, request, rows.column("id"))
+                found.setdefault(request, set()).update(wanted.get(request, ()))
+        return found
+
+    def _edges_at(self, node: str) -> list[tuple[str, str]]:
+        """Edge types of the load and their ends at a node type."""
+        found = []
+        for key in sorted(self._scene.keys.loaded):
+            type_ = type_of(self._scene.keys.catalog, key)
+            if isinstance(type_, EdgeType):
+                ends = zip(_ENDS, (type_.source, type_.target), strict=True)
+                found += [(key, column) for column, end in ends if f"node:{end}" == node]
+        return found

@@ -1,0 +1,115 @@
+"""Proves that a graph is whole: every branch, table, row rule, commit and control file.
+
+Read-only. A live writer beside it is no problem: what is wrong only for moments is looked at again. `report.py` holds
+the values that come out, the other modules one kind of check each.
+"""
+
+from __future__ import annotations
+
+from omnigraph import ids
+from omnigraph.errors import BranchNotFound
+from omnigraph.storage.inspect import DAMAGE, damage_of
+from omnigraph.storage.snapshot import Snapshot
+from omnigraph.storage.store import GraphStore
+from omnigraph.upkeep.verify import control, history, schemas, tables
+from omnigraph.upkeep.verify.branch import CARDINALITY, ENDPOINTS, IDS, KEYS, UNIQUE, BranchCheck
+from omnigraph.upkeep.verify.patience import lasting
+from omnigraph.upkeep.verify.report import Check, Ledger, Problem, VerifyReport
+
+__all__ = ["CHECKS", "Check", "Problem", "VerifyReport", "verify"]
+
+#: Every check by its stable name, in the order of the report.
+CHECKS: dict[str, str] = {
+    schemas.CHECK: "the schema files belong together, each branch has an accepted schema",
+    history.MANIFEST: "each branch is readable and its present follows from its history",
+    history.LINEAGE: "each head is the newest commit and leads back to the first",
+    history.MIRRORS: "the copies of the commits and of their actors are complete",
+    tables.PINS: "each table has the version, transaction and row count that the graph names",
+    tables.FILES: "every data file of the tables is there and readable",
+    tables.COLUMNS: "each table has the columns of its type",
+    tables.HEADS: "no table moved past what the graph shows",
+    IDS: "no id occurs twice",
+    KEYS: "ids are the texts of their keys",
+    UNIQUE: "@unique holds",
+    ENDPOINTS: "every edge finds its nodes",
+    CARDINALITY: "@card holds for every source with edges",
+    tables.INDEXES: "every index gives answers",
+    control.RECORDS: "no interrupted write is left",
+    control.REFS: "no table has a branch that the graph does not have",
+}
+
+
+def verify(store: GraphStore) -> VerifyReport:
+    """Check everything and tell what was checked and what is wrong.
+
+    Raises:
+        GraphNotFound: there is no graph.
+        StoreUnavailable: the store does not answer.
+    """
+    store.mirror.flush()
+    ledger = Ledger(CHECKS.items())
+    known = schemas.Schemas(store)
+    with ledger.looking_at(schemas.CHECK):
+        ledger.extend(lasting(known.problems))
+    checking = BranchCheck(store, ledger)
+    lineages = history.Lineages()
+    locations: set[str] = set()
+    for ref in store.branch_refs():
+        if ref.name == ids.SCHEMA_APPLY_LOCK:
+            continue
+        snapshot = _snapshot(store, ledger, ref.name)
+        if snapshot is None:
+            continue
+        locations |= {pin.location for pin in snapshot.pins.values()}
+        locations |= {table.location for table in snapshot.hidden.values()}
+        _account(store, ledger, lineages, snapshot)
+        catalog, problem = known.catalog_of(snapshot)
+        ledger.extend([problem] if problem else [])
+        checking.tables(snapshot, catalog)
+        _moved(store, ledger, snapshot)
+    ledger.extend(lineages.lost_merges())
+    with ledger.looking_at(control.RECORDS):
+        ledger.extend(lasting(lambda: control.pending_records(store)))
+    with ledger.looking_at(control.REFS, len(locations)):
+        ledger.extend(control.unreachable_refs(store, locations))
+    return ledger.report()
+
+
+def _snapshot(store: GraphStore, ledger: Ledger, branch: str) -> Snapshot | None:
+    with ledger.looking_at(history.MANIFEST):
+        try:
+            snapshot = history.read_branch(store, branch)
+            ledger.extend(history.manifest_problems(snapshot))
+            return snapshot
+        except BranchNotFound:
+            pass  # deleted since it was listed
+        except DAMAGE as error:
+            ledger.add(history.MANIFEST, branch, None, f"the branch cannot be read: {damage_of(error)}")
+    return None
+
+
+def _account(store: GraphStore, ledger: Ledger, lineages: history.Lineages, snapshot: Snapshot) -> None:
+    """What a branch says about its own history."""
+    branch = snapshot.branch
+    with ledger.looking_at(history.LINEAGE):
+        try:
+            ledger.extend(lineages.problems(store, snapshot))
+        except DAMAGE as error:
+            ledger.add(history.LINEAGE, branch, None, f"its commits cannot be read: {damage_of(error)}")
+    with ledger.looking_at(history.MIRRORS):
+        try:
+            ledger.extend(lasting(lambda: history.mirror_problems(store, branch)))
+        except BranchNotFound:
+            pass
+        except DAMAGE as error:
+            ledger.add(history.MIRRORS, branch, None, f"the copies of its commits cannot be read: {damage_of(error)}")
+
+
+def _moved(store: GraphStore, ledger: Ledger, snapshot: Snapshot) -> None:
+    with ledger.looking_at(tables.HEADS, len(snapshot.pins)):
+        try:
+            ledger.extend(lasting(lambda: tables.drift_problems(store, snapshot.branch)))
+        except BranchNotFound:
+            pass
+        except DAMAGE as error:
+            ledger.add(tables.HEADS, snapshot.branch, None, f"its tables cannot be looked at: {damage_of(error)}")

@@ -1,0 +1,81 @@
+"""A command pays for what it does: which modules are imported, and how long a process lasts."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import omnigraph as og
+from benchmarks.start import processes
+from tests.support.command_line import EXECUTABLE, CommandLine
+
+ASK = (
+    "-e",
+    "query q($k: String) { match { $p: Person { handle: $k } } return { $p.name } }",
+    "--params",
+    '{"k": "ana"}',
+)
+
+#: Nothing of this has any business in a read of one key.
+NOT_FOR_A_QUERY = re.compile(
+    r"(pandas|pyspark|py4j|rich|typer\.rich_utils|yaml|asyncio|ulid|pyarrow\.(parquet|csv|json)|"
+    r"omnigraph\.(write|upkeep|spark|history\.(merge|feed|diff|load|export|branches)|schema\.evolve|query\.(lint|describe)"
+    r"|storage\.(commit|recovery|create|stage|delta)))(\..+)?"
+)
+FOR_A_VERSION = {
+    "omnigraph",
+    "omnigraph.cli",
+    "omnigraph.cli.main",
+    "omnigraph.cli.version",
+    "omnigraph.limits",
+}
+
+
+def imported(*words: str, cwd: Path) -> tuple[set[str], str]:
+    """Modules that are there when one run of the executable ends, and what it printed."""
+    code = (
+        "import sys, atexit\n"
+        "before = set(sys.modules)\n"
+        "atexit.register(lambda: print(*sorted(set(sys.modules) - before), file=sys.stderr))\n"
+        "sys.argv = sys.argv[1:]\n"
+        "exec(compile(open(sys.argv[0]).read(), sys.argv[0], 'exec'), {'__name__': '__main__'})\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code, EXECUTABLE, *words],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return set(ended.stderr.split()), ended.stdout
+
+
+def test_the_version_imports_nothing_but_itself(tmp_path: Path) -> None:
+    modules, said = imported("version", cwd=tmp_path)
+    assert said.splitlines()[0] == f"omnigraph {og.__version__}"
+    assert {name for name in modules if name.startswith("omnigraph")} == FOR_A_VERSION
+    assert modules & {"typing", "re", "json", "typer", "numpy", "pyarrow", "lance"} == set()
+
+
+def test_a_query_imports_only_what_reading_needs(reader: CommandLine) -> None:
+    modules, said = imported("query", "--store", "people.omni", *ASK, cwd=reader.folder)
+    assert "Ana Ruiz" in said
+    assert sorted(filter(NOT_FOR_A_QUERY.fullmatch, modules)) == []
+    assert "lance" in modules
+
+
+def test_importing_the_package_loads_no_room_of_it() -> None:
+    code = "import sys, omnigraph; print([name for name in sys.modules if name.startswith('omnigraph.')])"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert ended.stdout == "[]\n"
+
+
+def test_a_command_starts_quickly(reader: CommandLine) -> None:
+    """Processor time of whole processes, the best of a few. The goals are 3 and 2; a shared machine gets more room."""
+    version = processes([str(EXECUTABLE), "version"], times=5)
+    assert version < 4.5 * processes([sys.executable, "-c", "pass"], times=5)
+    query = processes([str(EXECUTABLE), "query", "--store", "people.omni", *ASK], times=2, cwd=reader.folder)
+    assert query < 3 * processes([sys.executable, "-c", "import lance"], times=2)

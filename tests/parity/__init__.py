@@ -1,0 +1,1 @@
+"""The two carriers against each other: the same input gives the same rows, errors and answers."""

@@ -1,0 +1,1 @@
+"""The bulk carrier on a real Spark session; the fixture `spark` is one per test process."""

@@ -1,0 +1,185 @@
+"""Pieces of a load on Spark that need no Spark: splits, numbers of keys, judgement, what tasks and driver tell."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from omnigraph import limits
+from omnigraph.errors import InvalidRecord, ResourceLimitExceeded, UniqueViolation
+from omnigraph.progress import Progress, Stage, describe, plain_lines, reporter, silent
+from omnigraph.schema.compile import compile_schema
+from omnigraph.spark.key_hash import hash_texts
+from omnigraph.spark.key_rules import Saw, Seen, Verdict, judge, spaces_of
+from omnigraph.spark.reading import Lines
+from omnigraph.spark.splits import Split, splits_of, tasks_of
+from omnigraph.spark.wire import error_of, error_text
+from omnigraph.write.change import Mode
+from omnigraph.write.load.rules import LINE
+from omnigraph.write.load.source import Format, Part
+
+CATALOG = compile_schema("node P { k: String @key }  node Q { t: String? }  edge E: P -> Q @card(0..2)").catalog
+
+
+@given(
+    keys=st.lists(st.text("abé\n ", max_size=4), min_size=1, max_size=30), size=st.integers(1, 200), end=st.booleans()
+)
+def test_every_line_belongs_to_exactly_one_split(
+    keys: list[str], size: int, end: bool, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("splits") / "x.jsonl"
+    lines = [json.dumps({"type": "Q", "data": {"t": key}}) if key else "" for key in keys]
+    text = "\n".join(lines) + ("\n" if end else "")
+    path.write_bytes(text.encode())
+    part = Part(str(path), Format.JSONL)
+    total = len(text.encode())
+    found, before = [], 0
+    for start in range(0, max(total, 1), size):
+        split = Lines(CATALOG, part, Split(0, size, start, min(start + size, total)), before + 1, 100)
+        for parsed in split:
+            assert not parsed.violations
+            for batch in parsed.rows.get("node:Q", ()):
+                found += zip(batch.rows.column(LINE).to_pylist(), batch.rows.column("t").to_pylist(), strict=True)
+        before += split.count
+    assert found == [(number, key) for number, key in enumerate(keys, start=1) if key]
+
+
+def test_small_neighbours_share_a_task_and_large_files_are_split(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "LOAD_BLOCK_BYTES", 100)
+    monkeypatch.setattr(limits, "SPLIT_BYTES", 100)
+    sizes = [10, 20, 30, 350, 5, 5]
+    parts = []
+    for number, size in enumerate(sizes):
+        (tmp_path / f"{number}.jsonl").write_bytes(b"x" * size)
+        parts.append(Part(str(tmp_path / f"{number}.jsonl"), Format.JSONL))
+    splits = splits_of(parts, cores=2)
+    assert [(split.part, split.start, split.end) for split in splits if split.part == 3] == [
+        (3, 0, 100),
+        (3, 100, 200),
+        (3, 200, 300),
+        (3, 300, 350),
+    ]
+    tasks = tasks_of(splits)
+    assert [number for task in tasks for number in task] == list(range(len(splits)))
+    assert len(tasks) == 6 and list(tasks[0]) == [0, 1, 2]
+
+
+def test_numbers_of_keys_are_equal_exactly_for_equal_texts() -> None:
+    texts = ["", "a", "b", "a\0", "aa", "é", "x" * 600, "x" * 601, "12345678", "123456789", *map(str, range(5000))]
+    hashes = hash_texts(pa.array(texts), 7, 1)
+    assert len(set(hashes.tolist())) == len(texts)
+    assert (hash_texts(pa.array(["-", *texts]).slice(1), 7, 1) == hashes).all()
+    assert (hash_texts(pa.chunked_array([texts[:9], texts[9:]]), 7, 1) == hashes).all()
+    assert not np.isin(hash_texts(pa.array(texts), 7, 2), hashes).any()
+    assert not np.isin(hash_texts(pa.array(texts), 8, 1), hashes).any()
+    assert len(hash_texts(pa.array([], pa.string()), 7, 1)) == 0
+
+
+def _judged(mode: Mode, *sightings: tuple[int, int, Saw, int], fresh: bool = False) -> set[tuple[int, int, Verdict]]:
+    loaded = {"node:P": False, "node:Q": fresh, "edge:E": fresh}
+    spaces = spaces_of(CATALOG, loaded, mode)
+    columns = [np.array(column, np.int64) for column in zip(*sightings, strict=True)]
+    places = np.arange(len(sightings))
+    found = judge(spaces, Seen(columns[0], columns[1], columns[2], columns[3], places))
+    rows = zip(found["space"].tolist(), found["hash"].tolist(), found["verdict"].tolist(), strict=True)
+    return {(space, hash_, Verdict(verdict)) for space, hash_, verdict in rows}
+
+
+def test_keys_are_judged_by_everything_that_was_seen_of_them() -> None:
+    spaces = spaces_of(CATALOG, {"node:P": False, "node:Q": False, "edge:E": False}, Mode.APPEND)
+    number = {(space.key, space.kind): space.number for space in spaces.all}
+    p, q, e, card = (
+        number[each] for each in (("node:P", "id"), ("node:Q", "id"), ("edge:E", "id"), ("edge:E", "card"))
+    )
+    sightings: list[tuple[int, int, Saw, int]] = [
+        (p, 1, Saw.NEW, 1),
+        (p, 1, Saw.NEW, 1),
+        (p, 2, Saw.NEW, 1),
+        (p, 2, Saw.NEEDED, 9),
+        (p, 3, Saw.NEEDED, 1),
+        (p, 4, Saw.STORED, 1),
+        (p, 4, Saw.NEEDED, 1),
+        (p, 5, Saw.STORED, 1),
+        (p, 5, Saw.NEW, 1),
+        (q, 1, Saw.NEW, 1),
+        (e, 7, Saw.NEW, 2),
+        (card, 1, Saw.NEW, 2),
+        (card, 2, Saw.NEW, 2),
+        (card, 2, Saw.STORED, 1),
+        (card, 3, Saw.STORED, 9),
+    ]
+    always = {(p, 3, Verdict.MISSING), (card, 2, Verdict.COUNTED)}
+    assert _judged(Mode.APPEND, *sightings) == always | {
+        (p, 1, Verdict.REPEATED),
+        (p, 5, Verdict.EXISTS),
+        (e, 7, Verdict.REPEATED),
+    }
+    assert _judged(Mode.MERGE, *sightings) == always | {(p, 1, Verdict.REPEATED), (e, 7, Verdict.COLLAPSES)}
+    assert judge(spaces, Seen(*(np.zeros(0, np.int64) for _ in range(5))))["hash"].tolist() == []
+
+
+def test_an_error_travels_as_itself() -> None:
+    for error in (
+        InvalidRecord("line 3: no", hint="look"),
+        UniqueViolation("twice", type="P", ids=["a", "b"], row=3),
+        ResourceLimitExceeded("rejects", 3, 2),
+    ):
+        again = error_of(json.loads(json.dumps(error_text(error))))
+        assert type(again) is type(error)
+        assert (again.message, again.hint, again.details, str(again)) == (
+            error.message,
+            error.hint,
+            error.details,
+            str(error),
+        )
+
+
+def test_progress_is_shown_to_who_looks_or_asks() -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    log = io.StringIO()
+    with reporter(None, log) as report:
+        assert report is silent
+    with reporter(True, log) as report:
+        report(Progress("read", 10, None, 2.0))
+        report(Progress("read", 10, 10, 2.0, 1.0, finished=True))
+    assert log.getvalue() == "read     10 rows in 2.0 s (5 rows/s)\n"
+    assert describe(Progress("index", seconds=1.5)) == "index    1.5 s"
+    with reporter(False, Terminal()) as report:
+        assert report is silent
+    screen = Terminal()
+    with reporter(None, screen) as report:
+        report(Progress("read", 10, 10, 2.0, 1.0, finished=True))
+    assert "10 rows" in screen.getvalue()
+    told: list[Progress] = []
+    with reporter(told.append) as report:
+        report(Progress("read"))
+    assert told == [Progress("read")]
+
+
+def test_a_stage_is_timed_and_told_even_if_it_fails() -> None:
+    told: list[Any] = []
+    timings: dict[str, float] = {}
+    with Stage("read", told.append, timings) as stage:
+        stage.rows = 5
+        stage.tell(0.5)
+    with pytest.raises(ZeroDivisionError), Stage("check", plain_lines(io.StringIO()), timings):
+        raise ZeroDivisionError
+    assert set(timings) == {"read", "check"}
+    assert [(each.rows, each.share, each.finished) for each in told] == [
+        (0, None, False),
+        (5, 0.5, False),
+        (5, 1.0, True),
+    ]
