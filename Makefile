@@ -10,7 +10,7 @@ PYTEST := $(BIN)/python -m pytest
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test check bench torture demo docs clean
+.PHONY: help setup test check bench torture demo docs newcomer clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,11 +31,14 @@ bench: $(VENV)/.stamp-bench ## measure, and compare with other systems
 torture: $(VENV)/.stamp-dev ## the long crash, race, fault and model runs
 	HYPOTHESIS_PROFILE=torture $(PYTEST) -m torture --timeout 3600 --durations=10 $(PYTEST_ARGS)
 
-demo: $(VENV)/.stamp-dev ## a short tour on a small graph
+demo: $(VENV)/.stamp-dev ## a tour on a small library, with Spark where Java is installed
 	$(BIN)/python examples/demo.py
 
 docs: $(VENV)/.stamp-dev ## run every example in the documentation
 	$(PYTEST) tests/docs $(PYTEST_ARGS)
+
+newcomer: $(VENV)/.stamp-dev ## the README's two commands on a clean clone with a fresh environment (network, half an hour)
+	$(PYTEST) tests/newcomer -m torture $(PYTEST_ARGS)
 
 clean: ## remove what the other targets made, .venv included
 	rm -rf $(VENV) build dist demo-out bench-out .pytest_cache .mypy_cache .ruff_cache .hypothesis

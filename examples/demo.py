@@ -153,7 +153,13 @@ def shelf(graph: og.Graph, branch: str = "main", at: str | None = None) -> str:
 
 
 def reader(graph: og.Graph) -> str:
-    text = "query q() { match { $r: Reader  not { $r borrowed $_ } } return { $r.handle as handle } order { handle } limit 1 }"
+    text = """
+query q() {
+    match { $r: Reader  not { $r borrowed $_ } }
+    return { $r.handle as handle }
+    order { handle }
+    limit 1
+}"""
     return str(graph.query(text).rows()[0]["handle"])
 
 

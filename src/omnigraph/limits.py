@@ -59,6 +59,10 @@ SMALL_FRAGMENT_ROWS: Final = 4_096
 #: keeps the rewritten rows per written row logarithmic.
 FOLD_RATIO: Final = 4
 
+#: Fragments with at most this many rows are folded whatever their neighbours' sizes: rewriting them costs next to
+#: nothing, and one-row writes between larger ones would otherwise keep a table from ever being folded.
+FOLD_ALWAYS_ROWS: Final = 512
+
 #: An id look-up goes through the index while it asks for less than this share of the table; above, one scan is faster.
 INDEX_LOOKUP_SHARE: Final = 1 / 16
 
@@ -175,6 +179,9 @@ STAGE_BYTES: Final = 128 * 1024**2
 #: Rows whose keys one task of a load looks at.
 KEY_TASK_ROWS: Final = 1 << 20
 
+#: So few rows are looked at by the driver itself, with the functions of the tasks: a job would take longer to start.
+DRIVER_ROWS: Final = 65_536
+
 #: Keys that break a rule and are looked at closely, per rule and task. Behind them a load has failed anyway.
 SUSPECTS: Final = 10_000
 
@@ -190,6 +197,10 @@ DELTA_BATCH_BYTES: Final = 8 * 1024**2
 
 #: The same for blobs, each of which may be large.
 DELTA_BLOB_BATCH_ROWS: Final = 32
+
+#: So few rows are fetched by a filter on their row ids. For more it pays that Lance makes an index of all row ids,
+#: which takes up to 0.2 s per million rows and version.
+FILTERED_ROWS: Final = 4_096
 
 #: Tables whose rows take at most this many bytes are read as a whole when a comparison needs at least the share below
 #: of them; of larger ones the rows are fetched in batches.
@@ -212,7 +223,7 @@ SCAN_TASK_ROWS: Final = 524_288
 SCAN_BATCH_ROWS: Final = 32_768
 
 #: A table with at most this many rows is sent to every task of a Spark join; larger ones are shuffled.
-BROADCAST_ROWS: Final = 100_000
+BROADCAST_ROWS: Final = 50_000
 
 #: Rows that `verify` reads at a time.
 VERIFY_BATCH_ROWS: Final = 65_536
@@ -236,6 +247,10 @@ VERIFY_PATIENCE_SECONDS: Final = (0.05, 0.2, 0.75, 1.0)
 #: Changes of a diff or a feed that become objects at a time, and the same for types with blobs.
 CHANGE_BATCH_ROWS: Final = 1_024
 CHANGE_BLOB_BATCH_ROWS: Final = 32
+
+#: Changes of recent comparisons that a process keeps the ids of, so that the next page of a block finds them at hand.
+#: One takes about 60 bytes.
+RECENT_CHANGES: Final = 2_000_000
 
 #: Bytes of images on one side that become objects at a time, unless a single one is larger.
 CHANGE_BATCH_BYTES: Final = 4 * 1024**2

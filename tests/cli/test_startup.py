@@ -20,7 +20,7 @@ ASK = (
 
 #: Nothing of this has any business in a read of one key.
 NOT_FOR_A_QUERY = re.compile(
-    r"(pandas|pyspark|py4j|rich|typer\.rich_utils|yaml|asyncio|ulid|pyarrow\.(parquet|csv|json)|"
+    r"(pandas|pydantic|pyspark|py4j|rich|typer\.rich_utils|yaml|asyncio|ulid|pyarrow\.(parquet|csv|json)|"
     r"omnigraph\.(write|upkeep|spark|history\.(merge|feed|diff|load|export|branches)|schema\.evolve|query\.(lint|describe)"
     r"|storage\.(commit|recovery|create|stage|delta)))(\..+)?"
 )

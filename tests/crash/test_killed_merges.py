@@ -13,7 +13,15 @@ import pytest
 import omnigraph as og
 from omnigraph.storage.manifest import Commit
 from tests.merge.branches import SCHEMA, edges, gone, people, state
-from tests.support.crash_checks import assert_mirrored, assert_pins_are_heads, drafted_commit, files, records
+from tests.support.crash_checks import (
+    assert_mirrored,
+    assert_pins_are_heads,
+    assert_whole,
+    drafted_commit,
+    files,
+    records,
+)
+from tests.support.kill_runner import Target, kill_opening
 from tests.support.merge_child import ACTOR, kill_merge
 
 OLD, NEW = "old", "new"
@@ -100,6 +108,7 @@ def check(arranged: Arranged, end: str, drafted: str | None) -> None:
         audited = [recovery.operation_id for recovery in graph.recoveries]
         assert len(audited) == len(set(audited))
         graph._store.mirror.flush()
+        assert_whole(graph, {"mirrors"})  # a branch whose writer was killed lacks the copy until its next write
         version = graph.snapshot(target).version
     before = files(arranged.uri)
     with og.open(arranged.uri, actor=ACTOR) as graph:
@@ -191,8 +200,17 @@ def test_a_merge_that_forks_its_target_and_dies_ends_whole(tmp_path: Path, point
         assert records(uri) == {}
 
 
-@pytest.mark.parametrize("point", ["write.after_sidecar", "publish.before_commit", "publish.lost_ack"])
-@pytest.mark.parametrize("shape", ["net zero", "pointers"])
+@pytest.mark.parametrize(
+    ("shape", "point"),
+    [
+        ("net zero", "write.after_sidecar"),
+        ("net zero", "publish.lost_ack"),
+        ("pointers", "publish.before_commit"),
+        pytest.param("pointers", "write.after_sidecar", marks=pytest.mark.torture),
+        pytest.param("pointers", "publish.lost_ack", marks=pytest.mark.torture),
+        pytest.param("net zero", "publish.before_commit", marks=pytest.mark.torture),
+    ],
+)
 def test_a_merge_that_moves_no_table_ends_as_before_or_with_one_merge_commit(
     tmp_path: Path, shape: str, point: str
 ) -> None:
@@ -230,3 +248,15 @@ def test_a_merge_that_dies_while_it_deletes_its_source_is_done(tmp_path: Path, p
         graph.branches.create(arranged.source)
         graph.write([people("again")], branch=arranged.source)
         assert graph.branches.merge(arranged.source).tables["node:Person"].inserted == 1
+
+
+@pytest.mark.parametrize("point", ["recovery.before_roll_forward_publish", "recovery.record_audit"])
+def test_a_dead_merge_whose_recovery_dies_too_is_finished_by_the_next_open(tmp_path: Path, point: str) -> None:
+    uri = str(tmp_path / "g")
+    with graph_at(uri) as graph:
+        arranged = arrange(graph, 1, "main")
+    kill_merge(uri, arranged.source, "main", "mutation.post_table_commit")
+    drafted = drafted_commit(uri)
+    assert drafted is not None
+    kill_opening(Target(uri, "main", tmp_path / "ledger.jsonl"), point)
+    check(arranged, NEW, drafted)

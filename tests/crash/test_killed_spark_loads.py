@@ -27,7 +27,7 @@ QUICK = [("spark.after_staging", False), ("mutation.post_table_commit", True)]
 LONG = [
     ("write.after_stage", False),
     ("write.after_gate_checks", False),
-    ("write.after_sidecar", True),
+    ("write.after_sidecar", False),
     ("write.after_all_table_commits", True),
     ("publish.before_commit", True),
     ("write.after_publish_before_delete", True),

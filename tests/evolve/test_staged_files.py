@@ -125,6 +125,41 @@ def test_a_lock_that_other_software_left_does_not_stop_a_schema_change(tmp_path:
         assert_whole(graph)
 
 
+def test_software_that_records_no_schema_may_write_after_a_change(tmp_path: Path) -> None:
+    with small_graph(tmp_path / "g") as graph:
+        graph.schema.apply(_MORE)
+    lance.dataset(manifest_uri(tmp_path / "g")).update_config({"written": "by others"})
+    with og.open(tmp_path / "g") as graph:
+        assert graph._store.snapshot("main").schema is None
+        assert (graph.schema.text, "City" in graph.catalog.nodes) == (_MORE, True)
+        graph.mutate('query m() { insert City { name: "Oslo" } }')
+        assert graph._store.snapshot("main").schema == graph.schema.hash
+        assert_whole(graph)
+
+
+def test_a_graph_whose_past_records_no_schema_is_read_with_the_one_it_had(tmp_path: Path) -> None:
+    before = _graph(tmp_path / "g", recorded=False)
+    with og.open(tmp_path / "g") as graph:
+        past = graph._store.snapshot("main").version
+        assert graph._store.snapshot("main").schema is None
+        graph.schema.apply("node Place { title: String @key }")
+        assert graph.query("query q() { match { $p: Person } return { $p.name } }", at=past).rows()
+        assert content_at(graph, past) == before
+
+
+def content_at(graph: og.Graph, version: int) -> str:
+    return graph.export(at=version).text or ""
+
+
+def test_the_text_is_the_one_that_was_accepted_last(tmp_path: Path) -> None:
+    with small_graph(tmp_path / "g") as graph:
+        other = og.open(tmp_path / "g", mode="ro")
+        graph.schema.apply(_MORE)
+        again = f"// spelt in another way\n{SCHEMA}"
+        graph.schema.apply(again)
+        assert [handle.schema.text for handle in (graph, other)] == [again, again]
+
+
 def test_a_schema_that_nobody_kept_is_said_and_not_guessed(tmp_path: Path) -> None:
     with small_graph(tmp_path / "g") as graph:
         before = graph.commits.head().id
@@ -135,3 +170,20 @@ def test_a_schema_that_nobody_kept_is_said_and_not_guessed(tmp_path: Path) -> No
         assert graph.schema.text == _MORE
         with pytest.raises(CorruptGraph, match="which is not kept"):
             graph.query("query q() { match { $p: Person } return { $p.name } }", at=before)
+
+
+@pytest.mark.s3
+def test_a_schema_changes_on_s3_and_what_others_left_staged_there_is_removed(s3_root: str) -> None:
+    with small_graph(s3_root) as graph:
+        before = graph.commits.head().id
+        graph.schema.apply(_MORE)
+        objects = graph._store.objects
+        compiled = compile_schema(SCHEMA)
+        for name, text in zip(FILES, (compiled.source, compiled.ir_text, state_text(compiled.hash)), strict=True):
+            objects.write(f"{name}.staging", text.encode())
+    with og.open(s3_root) as graph:
+        assert [name for name in objects.names("") if name.endswith(".staging")] == []
+        assert graph.schema.text == _MORE
+        assert graph.query("query q() { match { $p: Place } return { $p.title } }", at=before).rows()
+        graph.schema.apply(SCHEMA, allow_data_loss=True)
+        assert_whole(graph)

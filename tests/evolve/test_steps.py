@@ -6,16 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import omnigraph as og
 from omnigraph.errors import (
     HistoricalVersionReclaimed,
+    PreconditionFailed,
     SchemaApplyBlocked,
     SchemaIdentityError,
     TypeNotFound,
     UnsupportedSchemaChange,
 )
+from omnigraph.write.change import Change
 from tests.evolve.graphs import SCHEMA, assert_whole, content, rows, small_graph
 
 
@@ -157,6 +160,20 @@ def test_a_renamed_property_keeps_its_index_and_its_old_name_is_free(tmp_path: P
     assert_whole(graph)
 
 
+def test_a_renamed_blob_keeps_its_bytes(tmp_path: Path) -> None:
+    graph = og.init(tmp_path / "g", "node Doc { name: String @key  body: Blob? }")
+    body = pa.array([b"x" * 200_000, None], pa.large_binary())
+    graph.write([Change("node:Doc", pa.table({"name": ["a", "b"], "body": body}))])
+    graph.schema.apply('node Doc { name: String @key  bytes: Blob? @rename_from("body")  more: Blob? }')
+    assert rows(graph, "Doc") == [
+        {"id": "a", "bytes": b"x" * 200_000, "more": None, "name": "a"},
+        {"id": "b", "bytes": None, "more": None, "name": "b"},
+    ]
+    graph.write([Change("node:Doc", pa.table({"name": ["c"], "more": pa.array([b"y"], pa.large_binary())}))])
+    assert rows(graph, "Doc")[2] == {"id": "c", "bytes": None, "more": b"y", "name": "c"}
+    assert_whole(graph)
+
+
 def test_many_steps_on_many_types_are_one_commit(tmp_path: Path) -> None:
     graph = small_graph(tmp_path / "g")
     before = graph.commits.head()
@@ -288,6 +305,17 @@ def test_other_branches_are_in_the_way_and_named(tmp_path: Path) -> None:
     for name in ("a", "b"):
         graph.branches.delete(name)
     assert graph.schema.apply(text).applied
+
+
+def test_a_change_that_was_planned_for_another_schema_is_refused_when_its_hash_is_given(tmp_path: Path) -> None:
+    graph, other = small_graph(tmp_path / "g"), og.open(tmp_path / "g")
+    seen = graph.schema.hash
+    mine = SCHEMA.replace("note: String?", "note: String?  mail: String?")
+    other.schema.apply(SCHEMA.replace("note: String?", "note: String?  phone: String?"))
+    with pytest.raises(PreconditionFailed, match="plan again"):
+        graph.schema.apply(mine, if_hash=seen)
+    assert "drop property 'Person.phone' of node 'Person' (soft mode)" in graph.schema.plan(mine).lines()
+    assert graph.schema.apply(mine, if_hash=graph.schema.hash).applied
 
 
 def test_the_result_has_the_json_form_of_every_interface(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ MAY_KNOW: dict[str, set[str]] = {
     "engine": INSIDE | {"storage", "query", "schema"},
     "write": INSIDE | {"storage", "query", "schema"},
     "history": INSIDE | {"storage", "schema", "write"},
-    "upkeep": INSIDE | {"storage", "schema"},
+    "upkeep": INSIDE | {"storage", "schema", "write"},
     "policy": INSIDE | {"storage"},
     "embed": INSIDE,
     # the facade, and the front door that shows it

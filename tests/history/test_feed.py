@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from omnigraph.errors import (
     CommitWithoutParent,
     InputError,
     ResourceLimitExceeded,
+    StorageError,
     TypeNotFound,
 )
 from omnigraph.history.feed.page import ChangeBlock, ChangePage
@@ -98,6 +100,16 @@ def test_a_merge_on_the_source_branch_is_not_seen_until_it_is_on_the_branch(tmp_
 
 @pytest.mark.parametrize(("seed", "limit"), [(1, 1), (2, 3), (3, 1_000)])
 def test_a_feed_replayed_from_the_beginning_rebuilds_every_branch(tmp_path: Path, seed: int, limit: int) -> None:
+    _replay(tmp_path, seed, limit)
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("seed", range(100, 200))
+def test_feeds_of_many_histories_rebuild_every_branch(tmp_path: Path, seed: int) -> None:
+    _replay(tmp_path, seed, seed % 7 + 1)
+
+
+def _replay(tmp_path: Path, seed: int, limit: int) -> None:
     history = GraphHistory(tmp_path / "g", seed).grow(30)
     graph = history.graph
     first = history.commits()[0]
@@ -148,6 +160,15 @@ def test_a_change_larger_than_a_page_comes_alone_and_whole(tmp_path: Path) -> No
     assert sizes == [[5], [200_000], [5]]
 
 
+def test_a_poll_walks_as_many_commits_as_allowed(tmp_path: Path) -> None:
+    graph = people(tmp_path / "g")
+    for name in "abc":
+        graph.write([persons(name)])
+    page = graph.changes("beginning", max_commits=2)
+    assert _ids(page) == [["a"], ["b"]] and not page.caught_up and page.cursor is not None
+    assert _ids(graph.changes(page.cursor)) == [["c"]]
+
+
 def test_long_ids_do_not_lengthen_tokens(tmp_path: Path) -> None:
     graph = people(tmp_path / "g")
     names = [f"{'ü' * 3_000}{number}" for number in range(4)]
@@ -167,6 +188,7 @@ def test_long_ids_do_not_lengthen_tokens(tmp_path: Path) -> None:
         ({"limit": 0}, InputError),
         ({"limit": 8_193}, ResourceLimitExceeded),
         ({"max_bytes": 33 * 1024**2}, ResourceLimitExceeded),
+        ({"max_commits": 513}, ResourceLimitExceeded),
         ({"types": ["Nobody"]}, TypeNotFound),
         ({"kinds": ["table"]}, InputError),
         ({"since": "yesterday"}, ChangeCursorRejected),
@@ -252,6 +274,55 @@ def test_history_that_was_cleaned_up_is_a_gap_and_never_a_silent_skip(tmp_path: 
     resumed = graph.baseline().resume_cursor
     graph.write([persons("e")])
     assert _ids(graph.changes(resumed)) == [["e"]]
+
+
+def test_a_commit_whose_manifest_is_gone_is_a_gap_too(tmp_path: Path) -> None:
+    graph = people(tmp_path / "g")
+    for name in "abc":
+        graph.write([persons(name)])
+    lost = graph.commits.list()[1]
+    Path(graph.uri, "__manifest", "_versions", f"{2**64 - 1 - lost.version:020d}.manifest").unlink()
+    page = og.open(graph.uri).changes("beginning")
+    assert _ids(page) == [["a"]] and page.cursor is not None
+    with pytest.raises(ChangeFeedGap) as caught:
+        og.open(graph.uri).changes(page.cursor)
+    assert caught.value.details["first_unreadable_commit_id"] == lost.id
+
+
+def test_a_page_is_given_whole_or_not_at_all(tmp_path: Path) -> None:
+    graph = people(tmp_path / "g", "a")
+    graph.write([persons("b")])
+    pin = graph.snapshot().tables["node:Person"]
+    newest = graph._store.tables.newest(pin.location).get_fragments()[-1]
+    Path(graph.uri, pin.location, "data", newest.metadata.files[0].path).unlink()
+    broken = og.open(graph.uri, mode="ro")
+    with pytest.raises(StorageError):
+        broken.changes("beginning")
+    assert _ids(broken.changes("beginning", limit=1)) == [["a"]]
+
+
+def test_a_consumer_beside_writers_misses_nothing_and_sees_nothing_twice(tmp_path: Path) -> None:
+    uri = people(tmp_path / "g").uri
+    names = [[f"w{writer}-{number}" for number in range(12)] for writer in range(2)]
+
+    def write(own: list[str]) -> None:
+        graph = og.open(uri)
+        for name in own:
+            graph.write([persons(name)])
+
+    threads = [threading.Thread(target=write, args=(own,)) for own in names]
+    for thread in threads:
+        thread.start()
+    seen: list[str] = []
+    consumer, cursor = og.open(uri, mode="ro"), "beginning"
+    is_last = False
+    while not is_last:
+        is_last = not any(thread.is_alive() for thread in threads)
+        blocks, cursor = _poll(consumer, cursor, limit=3)
+        seen += [change.id for block in blocks for change in block.changes]
+    made = [commit.id for commit in reversed(consumer.commits.list())][1:]
+    assert sorted(seen) == sorted(names[0] + names[1])
+    assert seen == [each.changes[0].id for each in _poll(consumer, "beginning")[0]] and len(made) == 24
 
 
 def test_the_changes_of_one_commit_are_those_against_its_first_parent(tmp_path: Path) -> None:

@@ -186,8 +186,11 @@ def test_rows_that_were_given_up_are_reclaimed_and_not_half_there(tmp_path: Path
         lambda: graph.commit_changes(made.after),
         lambda: graph.query(NAMES, at=made.before),
     ):
-        with pytest.raises(HistoricalVersionReclaimed):
+        with pytest.raises(HistoricalVersionReclaimed) as caught:
             read()
+        assert caught.value.details["type"] == "Person"
+        assert caught.value.details["commit_id"] in (made.before, made.after)
+        assert "nodes/" not in str(caught.value)
     with pytest.raises(ChangeFeedGap):
         graph.changes("beginning")
 

@@ -8,9 +8,10 @@ import pyarrow as pa
 import pytest
 
 import omnigraph as og
-from omnigraph.errors import BranchNotFound, InputError, InvalidName, ReadOnly
+from omnigraph import limits
+from omnigraph.errors import BranchNotFound, InputError, InvalidName, ReadOnly, ResourceLimitExceeded
 from omnigraph.write.change import Mode
-from tests.merge.branches import apart, edges, gone, people, state
+from tests.merge.branches import apart, edges, fingerprint, gone, people, state
 from tests.support.small_graphs import listing
 
 
@@ -169,3 +170,17 @@ def test_a_delete_on_the_target_is_not_undone_by_a_branch_that_shares_the_insert
     found = set(state(graph, "main")["node:Person"])
     assert "ann" not in found
     assert "ben" in found
+
+
+def test_a_merge_of_more_rows_than_fit_is_refused_before_anything_happens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    branches = apart(tmp_path / "g", "plain", "into main")
+    branches.graph.write([people(*(f"p{number}" for number in range(200)))], branch="a")
+    before = fingerprint(branches.graph, "main")
+    monkeypatch.setattr(limits, "MERGE_BYTES", 1_000)
+    with pytest.raises(ResourceLimitExceeded, match="one merge"):
+        branches.merge()
+    assert fingerprint(branches.graph, "main") == before
+    monkeypatch.undo()
+    assert branches.merge().tables["node:Person"].inserted == 200

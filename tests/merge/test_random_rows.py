@@ -97,6 +97,7 @@ def play(seed: int) -> None:
     assert found == conflicts, f"seed {seed}"
     put, remove = outcome.put.to_pylist(), outcome.remove.to_pylist()
     assert len({*put, *remove}) == len(put) + len(remove), f"seed {seed}: an id is decided twice"
+    assert all(id_ in target for id_ in remove), f"seed {seed}: a row that is not there is removed"
     merged = {id_: row for id_, row in target.items() if id_ not in remove and id_ not in conflicts}
     merged |= {id_: source[id_] for id_ in put}
     assert merged.keys() == wanted.keys(), f"seed {seed}"

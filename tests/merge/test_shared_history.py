@@ -101,7 +101,9 @@ def shared_and_lost(root: Path) -> og.Graph:
     for name in ("a", "b"):
         graph.branches.merge("lost", name)
     graph.branches.delete("lost")
-    graph.branches.create("lost")  # the name means another branch now
+    graph.branches.create("lost")  # the name means another branch now, with versions of the same numbers
+    for number in range(5):
+        graph.write([people(f"other-{number}")], branch="lost")
     return graph
 
 

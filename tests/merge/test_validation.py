@@ -135,6 +135,21 @@ def test_edges_of_a_node_that_the_source_deleted_are_orphans_on_either_end(tmp_p
     assert refused(graph) == [("OrphanEdge", "t1", "edge:LivesIn"), ("OrphanEdge", "t2", "edge:Once")]
 
 
+def test_a_node_that_goes_together_with_its_edges_orphans_nothing(tmp_path: Path) -> None:
+    graph = graph_of(tmp_path / "g")
+    graph.write([edge("edge:LivesIn", ("e1", "ann", "rome")), edge("edge:Once", ("e2", "ann", "oslo"))])
+    graph.branches.merge("main", "b")
+    graph.write([gone("edge:LivesIn", "e1"), gone("edge:Once", "e2"), gone("node:Person", "ann")], branch="b")
+    graph.write([people("cid")])
+    assert graph.branches.merge("b").tables["node:Person"].deleted == 1
+    graph.write([edge("edge:LivesIn", ("e3", "ben", "rome"))])
+    graph.branches.merge("main", "b")
+    graph.write([edge("edge:LivesIn", ("e3", "ben", "oslo"))], branch="b")
+    graph.write([gone("node:City", "rome")], branch="b")
+    graph.write([people("dan")])
+    assert graph.branches.merge("b").outcome == "merged", "an edge that moved away is no edge of the node that went"
+
+
 def test_edges_to_a_node_that_the_target_deleted_are_orphans(tmp_path: Path) -> None:
     graph = graph_of(tmp_path / "g")
     graph.write([edge("edge:LivesIn", ("s", "ann", "rome"))], branch="b")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import omnigraph as og
+from omnigraph import limits
 from tests.engine.differential import Moment, growing
 from tests.engine.random_queries import GeneratedQuery, random_query
 from tests.engine.rich_graph import rich_graph
@@ -20,7 +21,7 @@ from tests.parity.answers import spark_rows
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-QUERIES = 60
+QUERIES = 44
 _SEARCH = re.compile(r"\b(bm25|search|match_text|fuzzy|nearest|rrf)\(")
 
 
@@ -65,6 +66,15 @@ def compare(root: Path, seed: int, queries: int) -> list[str]:
 
 def test_spark_answers_generated_queries_as_the_engine_does(tmp_path: Path, spark: SparkSession) -> None:
     assert compare(tmp_path / "graph", 1, QUERIES) == []
+
+
+def test_spark_answers_the_same_when_no_table_is_small(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every join is a shuffle and every fragment a task of its own."""
+    monkeypatch.setattr(limits, "BROADCAST_ROWS", -1)
+    monkeypatch.setattr(limits, "SCAN_TASK_ROWS", 1)
+    assert compare(tmp_path / "graph", 52, 6) == []
 
 
 @pytest.mark.torture

@@ -25,6 +25,13 @@ def small_splits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A few lines make several tasks, so that nothing depends on all rows being in one."""
     monkeypatch.setattr(limits, "LOAD_BLOCK_BYTES", 400)
     monkeypatch.setattr(limits, "SPLIT_BYTES", 400)
+    yield
+
+
+@pytest.fixture
+def every_step_on_spark(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The driver looks at no row itself, and no task sees all of them."""
+    monkeypatch.setattr(limits, "DRIVER_ROWS", -1)
     monkeypatch.setattr(limits, "KEY_TASK_ROWS", 4)
     yield
 
@@ -37,6 +44,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.usefixtures("every_step_on_spark")
 def test_the_example_graph_is_the_same_whoever_loads_it(tmp_path: Path) -> None:
     pair = Pair(tmp_path, (SMALL / "schema.pg").read_text("utf-8"))
     made = pair.load(SMALL / "data.jsonl", "overwrite")
@@ -136,6 +144,7 @@ def ruled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.usefixtures("every_step_on_spark")
 @pytest.mark.parametrize("name", TOGETHER)
 def test_rows_that_do_not_fit_together_are_judged_alike(name: str, ruled: Path, tmp_path: Path) -> None:
     mode, records = TOGETHER[name]
@@ -146,6 +155,7 @@ def test_rows_that_do_not_fit_together_are_judged_alike(name: str, ruled: Path, 
     assert (failed.error is None) == (kept.error is None and not kept.rejects)
 
 
+@pytest.mark.usefixtures("every_step_on_spark")
 def test_more_rejects_than_allowed_refuse_the_load_alike(ruled: Path, tmp_path: Path) -> None:
     pair = Pair(tmp_path, None, ruled)
     lines = [json.dumps(record) for record in [*NODES, *(_edge("E", "a", f"zz{number}") for number in range(6))]]

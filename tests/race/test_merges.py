@@ -15,7 +15,7 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import OmniGraphError
 from tests.merge.branches import SCHEMA, edges, gone, people, state
-from tests.support.crash_checks import assert_pins_are_heads, records
+from tests.support.crash_checks import assert_pins_are_heads, assert_whole, records
 from tests.support.kill_runner import Rendezvous
 from tests.support.merge_child import CHILD_SECONDS, start_merge
 
@@ -174,3 +174,4 @@ def test_writers_on_both_branches_and_merges_in_both_directions_lose_nothing(tmp
         chain = graph.commits.list(branch)
         assert all(child.parent == parent.id for child, parent in itertools.pairwise(chain))
     assert records(graph.uri) == {}
+    assert_whole(graph)

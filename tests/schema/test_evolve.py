@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from omnigraph.errors import OmniGraphError, SchemaIdentityError
@@ -79,6 +79,7 @@ def test_renaming_everything_with_hints_only_renames(draft: Draft, rng: random.R
     _check(plan_change(after, after), after, after)
 
 
+@settings(max_examples=20)
 @given(drafts(), drafts())
 def test_numbers_are_kept_or_new(first: Draft, second: Draft) -> None:
     before, after = compile_schema(first.text()), compile_schema(second.text())

@@ -49,7 +49,9 @@ def ages(graph: og.Graph, branch: str = "main") -> dict[str, int | None]:
 
 
 def data_files(graph: og.Graph) -> set[str]:
-    return {str(path) for path in Path(graph.uri).rglob("*") if "/data/" in str(path) and path.is_file()}
+    """Files with rows of nodes and edges; the copies of the history are filled in the background."""
+    kinds = [Path(graph.uri, kind).rglob("*") for kind in ("nodes", "edges")]
+    return {str(path) for below in kinds for path in below if "/data/" in str(path) and path.is_file()}
 
 
 def test_rows_are_appended_as_one_commit(graph: og.Graph, spark: SparkSession) -> None:

@@ -138,7 +138,8 @@ import omnigraph as og
 from tests.support.small_graphs import people, persons
 with tempfile.TemporaryDirectory() as warm:  # imports that come late must not need the rights of root
     people(warm + "/g").close()
-    og.open(warm + "/g").write([persons("b")])
+    with og.open(warm + "/g") as graph:  # closed, so that no copy of a commit comes late
+        graph.write([persons("b")])
     og.open(warm + "/g", mode="ro").snapshot().arrow("Person")
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
 with og.open(sys.argv[1], mode="ro") as graph:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph import failpoints, ids
-from omnigraph.errors import ConflictError, InternalError, RecoveryRequired
+from omnigraph.errors import ConflictError, InternalError, RecoveryRequired, UnreadableSidecar
 from omnigraph.storage import lineage, manifest
 from omnigraph.storage.commit import record_json, sidecar
 from omnigraph.storage.commit.protocol import Merged, Prepared, PreparedTable, Workspace, Writer, run
@@ -190,3 +191,36 @@ def test_whoever_finishes_an_interrupted_publish_shows_exactly_the_same(tmp_path
     assert set(tables) == {"node:Person", "node:City", "node:Spot"}
     assert (tables["node:Spot"], tables["node:City"].version, tables["node:Person"].row_count) == (spot, 1, 0)
     _both_ways(graph._store)
+
+
+def test_a_record_that_does_not_say_where_its_tables_lie_is_finished_too(tmp_path: Path) -> None:
+    """Older software left that to the graph, and recorded no schema."""
+    graph = _graph(tmp_path / "g")
+    failpoints.arm("mutation.post_table_commit=raise")
+    with pytest.raises(RecoveryRequired):
+        graph.write([Change("node:Person", pa.table({"name": ["Bob"]}))])
+    failpoints.arm("")
+    (path,) = (tmp_path / "g" / "__recovery").glob("*.json")
+    record = json.loads(path.read_text(encoding="utf-8"))
+    del record["tables"][0]["location"]
+    record["intent"]["base"].pop("schema_ir_hash")
+    path.write_text(json.dumps(record), encoding="utf-8")
+    assert graph.recover() == 1
+    assert {row["id"] for row in graph.snapshot().arrow("Person").to_pylist()} == {"Ann", "Bob"}
+    assert graph._store.snapshot(ids.MAIN).schema == graph.schema.hash
+
+
+@pytest.mark.parametrize("location", ["/etc", "../outside", "nodes/../../outside"])
+def test_a_record_that_leads_out_of_the_graph_is_not_followed(tmp_path: Path, location: str) -> None:
+    graph = _graph(tmp_path / "g")
+    failpoints.arm("mutation.post_table_commit=raise")
+    with pytest.raises(RecoveryRequired):
+        graph.write([Change("node:Person", pa.table({"name": ["Bob"]}))])
+    failpoints.arm("")
+    (path,) = (tmp_path / "g" / "__recovery").glob("*.json")
+    record = json.loads(path.read_text(encoding="utf-8"))
+    record["tables"][0]["location"] = location
+    path.write_text(json.dumps(record), encoding="utf-8")
+    with pytest.raises(UnreadableSidecar):
+        graph.recover()
+    assert not (tmp_path / "outside").exists()

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 import typer
 
 from omnigraph.cli.errors import INTERRUPTED, PIPE_CLOSED, forget_stdout, warn
+from omnigraph.cli.startup import HELP, leave_out_pydantic
 from omnigraph.cli.verb import GLOBAL_FLAGS
 
 #: First word → module that registers it, in the order of the help.
@@ -56,7 +57,9 @@ def run(words: Sequence[str]) -> None:
         stream.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")  # type: ignore[union-attr]
     arranged = arrange(words)
     try:
-        build(arranged[:1])(args=arranged, prog_name="omnigraph")
+        command = typer.main.get_command(build(arranged[:1]))
+        leave_out_pydantic(command)
+        command(args=arranged, prog_name="omnigraph")
     except KeyboardInterrupt:
         sys.stderr.write("\ninterrupted\n")
         sys.exit(INTERRUPTED)
@@ -102,7 +105,7 @@ def build(wanted: Sequence[str] = ()) -> typer.Typer:
         no_args_is_help=True,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+        context_settings={"help_option_names": HELP, "max_content_width": 110},
         help="A typed property graph with branches, merges and time travel, stored as Lance tables.",
         epilog=_LEGEND,
     )

@@ -104,7 +104,7 @@ def _merge(group: typer.Typer) -> None:
         with scope.graph(address, "rw") as graph, scope.interruptible(graph, into):
             done = graph.branches.merge(source, into, resolve=rules, delete_branch=delete_branch)
         if json:
-            print_json({**done.to_dict(), "actor_id": scope.actor})
+            print_json(_as_json(done, scope.actor))
         else:
             sys.stdout.write(f"merged {done.source} into {done.target}: {done.outcome}\n")
             sys.stdout.write(f"deleted branch {done.source}\n" if done.branch_deleted else "")
@@ -125,6 +125,13 @@ def _rules(given: list[str] | None) -> Any:
             raise UsageError(f"'{each}' is no way to resolve a conflict", hint="write node:Person/Eve=theirs")
         rules[entity] = rule
     return rules
+
+
+def _as_json(done: MergeResult, actor: str | None) -> dict[str, Any]:
+    """What became of the source is only told when it was to be deleted."""
+    shown = {**done.to_dict(), "actor_id": actor}
+    unasked = [name for name in ("branch_deleted", "branch_delete_error") if shown[name] is None]
+    return {name: value for name, value in shown.items() if name not in unasked}
 
 
 def _print_plan(planned: MergeResult, *, json: bool) -> None:

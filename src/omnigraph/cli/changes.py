@@ -56,11 +56,14 @@ def register(app: typer.Typer) -> None:
         out: Annotated[str, typer.Option("--out", metavar="FILE", help="Where the state is written, as JSON lines.")],
         uri: UriOption = None,
         branch: Branch = ids.MAIN,
+        kinds: Kinds = None,
+        types: Types = None,
+        ops: Ops = None,
         json: Json = False,
     ) -> None:
-        """Write the newest state and the cursor from which to follow it."""
+        """Write the newest state and the cursor from which to follow it; poll with the same filters."""
         with scope.graph(scope.address(uri, how="--uri URI")) as graph:
-            made = graph.baseline(out, branch=branch)
+            made = graph.baseline(out, branch, **filters(kinds, types, ops))
         shown = {"snapshot_commit_id": made.snapshot_commit_id, "resume_cursor": made.resume_cursor}
         if json:
             print_json(shown)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from omnigraph.cli.config import Config, read_config
 from omnigraph.cli.errors import Interrupted, reported
 from omnigraph.cli.flags import Accepts, Check, Flags
 from omnigraph.cli.startup import leave_out_pandas
+from omnigraph.errors import DeniedError, NotFoundError, OmniGraphError
 
 if TYPE_CHECKING:
     from omnigraph import Graph
@@ -82,14 +84,10 @@ class Scope:
             return
         what = f"'{self.verb}' on {address.uri} destroys data"
         if json or not sys.stdin.isatty():
-            from omnigraph.errors import DeniedError
-
             raise DeniedError(f"{what} and nobody consented", hint="pass --yes")
         sys.stderr.write(f"{what}. Type 'yes' to go on: ")
         sys.stderr.flush()
         if sys.stdin.readline().strip().lower() not in ("yes", "y"):
-            from omnigraph.errors import DeniedError
-
             raise DeniedError("not confirmed; nothing was changed")
 
     @contextlib.contextmanager
@@ -106,8 +104,6 @@ class Scope:
 @contextlib.contextmanager
 def _patient(graph: Graph) -> Iterator[None]:
     """Let a commit that is under way finish before Ctrl-C takes effect; a second one does not wait."""
-    import signal
-
     waiting: list[int] = []
 
     def stop(number: int, frame: object) -> None:
@@ -127,8 +123,6 @@ def _patient(graph: Graph) -> Iterator[None]:
 
 def _head(graph: Graph, branch: str) -> str | None:
     """Newest commit of a branch that need not exist."""
-    from omnigraph.errors import NotFoundError
-
     with contextlib.suppress(NotFoundError):
         return graph.commits.head(branch).id
     return None
@@ -136,8 +130,6 @@ def _head(graph: Graph, branch: str) -> str | None:
 
 def _outcome(graph: Graph, branch: str, before: str | None) -> str:
     """What became of an interrupted write. Whatever it had made durable is finished first."""
-    from omnigraph.errors import OmniGraphError
-
     try:
         graph.recover()
         after = _head(graph, branch)

@@ -39,9 +39,13 @@ def carried(
         return embedded()
     for each in entry_points(group=GROUP):
         try:
-            return bulk(each.load())
-        except (MissingExtra, ModuleNotFoundError):
-            continue  # not usable here; nothing was begun
+            carrier = each.load()
+        except ImportError:
+            continue
+        try:
+            return bulk(carrier)
+        except MissingExtra:
+            continue  # a carrier says so before it begins
     return embedded()
 
 

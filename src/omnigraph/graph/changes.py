@@ -68,6 +68,7 @@ class ChangeVerbs:
         page_token: str | None = None,
         limit: int | None = None,
         max_bytes: int | None = None,
+        max_commits: int | None = None,
         kinds: Sequence[str] | None = None,
         types: Sequence[str] | None = None,
         ops: Sequence[str] | None = None,
@@ -79,6 +80,7 @@ class ChangeVerbs:
             page_token: of a page that ended inside a block, to get the rest; then ``since`` is left out.
             limit: most changes on the page.
             max_bytes: most bytes of JSON on the page; a larger change comes alone.
+            max_commits: most commits that one call walks.
 
         Raises:
             ChangeCursorRejected: the cursor or token is damaged or belongs to another graph, branch or filter.
@@ -88,7 +90,7 @@ class ChangeVerbs:
         from omnigraph.history.feed.page import page_size
         from omnigraph.history.feed.poll import FeedRequest, poll
 
-        size, wanted = page_size(limit, max_bytes), change_filter(kinds, types, ops)
+        size, wanted = page_size(limit, max_bytes, max_commits), change_filter(kinds, types, ops)
         return poll(self._reader(), FeedRequest(known_branch(branch), since, page_token, size, wanted))
 
     def commit_changes(

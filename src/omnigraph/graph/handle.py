@@ -21,7 +21,7 @@ from omnigraph.graph.changes import ChangeVerbs
 from omnigraph.graph.schema_control import SchemaControl
 from omnigraph.graph.snapshot import Snapshot
 from omnigraph.history.control import Branches, Commits, known_branch
-from omnigraph.history.resolve import At, snapshot_at
+from omnigraph.history.resolve import At, at_state, snapshot_at
 from omnigraph.history.schemas import Schemas
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.compile import CompiledSchema
@@ -143,7 +143,9 @@ class Graph(ChangeVerbs):
             params: values by name without ``$``.
             at: a commit id, a manifest version or a time; None reads the newest state.
         """
-        return self._reads.run(self._read_request(source, name, params, branch, at))
+        request = self._read_request(source, name, params, branch, at)
+        with at_state(request.snapshot):
+            return self._reads.run(request)
 
     def explain(
         self,
@@ -262,7 +264,9 @@ class Graph(ChangeVerbs):
         """
         from omnigraph.history.export import export
 
-        return export(self._reader(), snapshot_at(self._store, known_branch(branch), at), target, types, format)
+        snapshot = snapshot_at(self._reader(), known_branch(branch), at)
+        with at_state(snapshot):
+            return export(self._store, snapshot, target, types, format)
 
     def ensure_indices(self, branch: str = ids.MAIN) -> IndexReport:
         """Build missing indexes and extend those that lag behind; on main also the topology files."""

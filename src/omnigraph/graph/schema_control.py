@@ -33,7 +33,7 @@ class SchemaControl:
     @property
     def text(self) -> str:
         """The schema of main as it was accepted."""
-        return self._schemas.newest().source
+        return self._schemas.text()
 
     @property
     def hash(self) -> str:
@@ -54,7 +54,7 @@ class SchemaControl:
 
         return plan_change(self._schemas.newest(), _compiled(schema), allow_data_loss=allow_data_loss)
 
-    def apply(self, schema: str | Path, allow_data_loss: bool = False) -> SchemaApplied:
+    def apply(self, schema: str | Path, allow_data_loss: bool = False, *, if_hash: str | None = None) -> SchemaApplied:
         """Change the schema as one commit. The graph may have no branch but main.
 
         Handles that are open, here and in other processes, see the new schema with their next operation; a write that
@@ -63,15 +63,17 @@ class SchemaControl:
         Args:
             schema: the wanted `.pg` text, or the path of a file that holds it.
             allow_data_loss: drops also give up older versions of what is dropped.
+            if_hash: refuse unless the graph still has the schema of this `hash`, the one that was planned from.
 
         Raises:
             UnsupportedSchemaChange: a step is refused; nothing changed.
             SchemaApplyBlocked: there are other branches.
+            PreconditionFailed: the graph has another schema than ``if_hash``.
             SchemaIdentityError: a ``@rename_from`` hint cannot be followed.
         """
         from omnigraph.history.evolve import SchemaRequest, apply_schema
 
-        request = SchemaRequest(_compiled(schema), allow_data_loss, self._actor)
+        request = SchemaRequest(_compiled(schema), allow_data_loss, self._actor, if_hash)
         return apply_schema(self._writer(), self._schemas.of, request)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from omnigraph.errors import InputError, TypeNotFound
+from omnigraph.history.resolve import at_state
 from omnigraph.storage.blobs import AS_BYTES
 from omnigraph.storage.faults import store_errors
 from omnigraph.storage.manifest import Pin
@@ -41,7 +42,8 @@ class Snapshot:
     def arrow(self, type_name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Rows of a type as an Arrow table."""
         pin = self._pin(type_name)
-        handle = self._store.tables.at(pin.location, pin.branch, pin.version, pin.origin)
+        with at_state(self._stored):
+            handle = self._store.table(pin)
         for name in columns or ():
             if (name not in handle.schema.names and not name.startswith("_row")) or list(columns or ()).count(name) > 1:
                 raise InputError(f"'{pin.table_key}' has no column '{name}', or it is named twice", column=name)

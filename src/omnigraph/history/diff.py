@@ -19,9 +19,10 @@ from omnigraph import limits
 from omnigraph.errors import TypeNotFound
 from omnigraph.history.change_filter import ChangeFilter
 from omnigraph.history.entity_changes import ChangeBatch, EntityChange
+from omnigraph.history.recent_deltas import recent_deltas
 from omnigraph.history.table_pairs import TablePair, comparable, table_pairs
 from omnigraph.storage import lineage
-from omnigraph.storage.delta import DELETE, OPS, OrderedChanges, table_delta
+from omnigraph.storage.delta import DELETE, OPS, OrderedChanges
 from omnigraph.storage.pace import Pace
 from omnigraph.storage.snapshot import Snapshot
 from omnigraph.storage.store import GraphStore
@@ -85,8 +86,7 @@ class Diff:
 
     def changes_of(self, pair: TablePair) -> OrderedChanges:
         """Ids and operations of one type; images are read from it slice by slice."""
-        delta = table_delta(self._store.tables, pair.before, pair.after)
-        return delta.ordered(self._filter.wanted_ops)
+        return recent_deltas(self._store).changes(self._store, pair.before, pair.after, self._filter.wanted_ops)
 
     @property
     def stats(self) -> DiffStats:

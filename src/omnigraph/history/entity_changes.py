@@ -7,6 +7,7 @@ objects one batch at a time; `columns` keeps them in Arrow.
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -148,7 +149,17 @@ def json_values(column: pa.ChunkedArray) -> list[Any]:
     elif pa.types.is_large_binary(type_):
         return [None if each is None else f"base64:{base64.b64encode(each).decode()}" for each in column.to_pylist()]
     values: list[Any] = column.to_pylist()
-    return values
+    items = type_.value_type if pa.types.is_list(type_) or pa.types.is_fixed_size_list(type_) else type_
+    return [_worded(value) for value in values] if pa.types.is_floating(items) else values
+
+
+def _worded(value: Any) -> Any:
+    """Numbers that JSON has no number for are words; our own writes store none."""
+    if isinstance(value, list):
+        return [_worded(item) for item in value]
+    if value is None or math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def _instants(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -12,12 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from omnigraph import failpoints, ids
-from omnigraph.errors import SchemaApplyBlocked, UnsupportedSchemaChange
+from omnigraph.errors import PreconditionFailed, SchemaApplyBlocked, UnsupportedSchemaChange
 from omnigraph.history.reshaping import Reshaping
+from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.schema.compile import CompiledSchema
 from omnigraph.schema.contract import state_text
 from omnigraph.schema.evolve import SchemaPlan, plan_change
+from omnigraph.schema.paths import table_path
 from omnigraph.storage import manifest, schema_files
 from omnigraph.storage.commit.prepared import Prepared, PreparedTable, SchemaChange
 from omnigraph.storage.commit.protocol import Workspace, Writer, run
@@ -68,11 +70,12 @@ class SchemaApplied:
 
 @dataclass(frozen=True, slots=True)
 class SchemaRequest:
-    """The wanted schema, how far drops may go, and who wants it."""
+    """The wanted schema, how far drops may go, who wants it, and for which schema (None for any) it was planned."""
 
     desired: CompiledSchema
     allow_data_loss: bool
     actor: str | None
+    if_hash: str | None = None
 
 
 def apply_schema(
@@ -86,12 +89,20 @@ def apply_schema(
     Raises:
         UnsupportedSchemaChange: a step is refused; nothing changed.
         SchemaApplyBlocked: there are other branches.
+        PreconditionFailed: the graph has another schema than ``if_hash``.
         SchemaIdentityError: a ``@rename_from`` hint cannot be followed.
     """
     plans: list[SchemaPlan] = []
 
     def prepare(workspace: Workspace) -> Prepared:
         accepted = accepted_by(workspace.snapshot)
+        if request.if_hash is not None and accepted.hash != request.if_hash:
+            raise PreconditionFailed(
+                f"the schema is {accepted.hash}, not {request.if_hash}",
+                hint="somebody changed it; plan again",
+                expected=request.if_hash,
+                actual=accepted.hash,
+            )
         plan = plan_change(accepted, request.desired, allow_data_loss=request.allow_data_loss)
         plans[:] = [plan]
         refusal = plan.first_refusal()
@@ -99,12 +110,13 @@ def apply_schema(
             raise UnsupportedSchemaChange(refusal, steps=[step.to_dict() for step in plan.steps])
         return _prepared(workspace, accepted, request.desired, plan) if plan.steps else Prepared()
 
-    with store.sections.hold(CONTROL):
+    with store.sections.hold(CONTROL) as control:
         failpoints.reach("schema_apply.after_lock")
         with store.sections.hold(ids.MAIN) as fence:
             heal_branch(store, ids.MAIN, fence)  # also a change that died may be what is wanted here
         _require_only_main(store)
-        commit = run(store, Writer(ids.MAIN, WriterKind.SCHEMA_APPLY, request.actor, prepare))
+        # Columns may take long to widen; whoever lost the control section meanwhile must not go on.
+        commit = run(store, Writer(ids.MAIN, WriterKind.SCHEMA_APPLY, request.actor, prepare, gate=control.check))
     version = commit.version if commit else store.snapshot(ids.MAIN).version
     return SchemaApplied(plans[0], commit, version)
 
@@ -135,16 +147,12 @@ def _prepared(workspace: Workspace, accepted: CompiledSchema, desired: CompiledS
         if key in reshaping.added:
             tables[key] = _new_table(workspace, type_, taken={table.pin.location for table in tables.values()})
             continue
-        shown = replace(snapshot.pins[old_key], table_key=key)
-        staged = None
-        if key in reshaping.changed:
-            _, handle = workspace.writable(old_key)
-            staged = stage_reshape(handle, shown.row_count, reshaping.columns(type_, handle.schema))
-        if staged is not None:
-            tables[key] = PreparedTable(shown, handle, staged, reads_rows=False)
+        changed = _changed_table(workspace, type_, reshaping) if key in reshaping.changed else None
+        if changed is not None:
+            tables[key] = changed
         elif key != old_key:
-            pointers[key] = shown
-    gone = {*reshaping.dropped, *(old for new, old in reshaping.renamed.items())} - {*tables, *pointers}
+            pointers[key] = replace(snapshot.pins[old_key], table_key=key)
+    gone = {*reshaping.dropped, *reshaping.renamed.values()} - {*tables, *pointers}
     return Prepared(
         tables=tables,
         pointers=pointers,
@@ -160,9 +168,15 @@ def _prepared(workspace: Workspace, accepted: CompiledSchema, desired: CompiledS
     )
 
 
-def _new_table(workspace: Workspace, type_: NodeType | EdgeType, taken: set[str]) -> PreparedTable:
-    from omnigraph.schema.arrow import table_schema
+def _changed_table(workspace: Workspace, type_: NodeType | EdgeType, reshaping: Reshaping) -> PreparedTable | None:
+    """A table with other columns, under its new key if it has one; None when it has the wanted columns already."""
+    pin, handle = workspace.writable(reshaping.old_key(type_.table_key))
+    staged = stage_reshape(handle, pin.row_count, reshaping.columns(type_, handle.schema))
+    shown = replace(pin, table_key=type_.table_key)
+    return PreparedTable(shown, handle, staged, reads_rows=False) if staged is not None else None
 
+
+def _new_table(workspace: Workspace, type_: NodeType | EdgeType, taken: set[str]) -> PreparedTable:
     location = _free_location(workspace, type_.table_key, taken)
     metadata = manifest.pin_metadata(workspace.store.tables.uri(location), 0, None)
     return PreparedTable(
@@ -171,9 +185,7 @@ def _new_table(workspace: Workspace, type_: NodeType | EdgeType, taken: set[str]
 
 
 def _free_location(workspace: Workspace, table_key: str, taken: set[str]) -> str:
-    """Where a new table goes: under its name, unless a dropped or renamed table of that name still lies there."""
-    from omnigraph.schema.paths import table_path
-
+    """Where a new table goes: under its name, unless a dropped or renamed table of that name lay there before."""
     kind, _, name = table_key.partition(":")
     known = taken | {pin.location for pin in workspace.snapshot.pins.values()}
     number = 1

@@ -121,7 +121,7 @@ def selected_pins(snapshot: Snapshot, types: Sequence[str] | None) -> list[Pin]:
 
 
 def _rows(store: GraphStore, pin: Pin) -> Iterator[pa.RecordBatch]:
-    handle = store.tables.at(pin.location, pin.branch, pin.version, pin.origin)
+    handle = store.table(pin)
     yield from rows_by_id(handle, list(handle.schema.names))
 
 
@@ -195,7 +195,7 @@ def parquet_names(pins: list[Pin]) -> list[str]:
 
 
 def _write_parquet(store: GraphStore, pin: Pin, path: Path) -> None:
-    handle = store.tables.at(pin.location, pin.branch, pin.version, pin.origin)
+    handle = store.table(pin)
     schema = parquet_schema(handle.schema)
     with pq.ParquetWriter(path, schema) as writer:
         for batch in _rows(store, pin):

@@ -5,6 +5,8 @@ Times are the clocks of the writers, taken before their commit became visible; n
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TypeAlias
 
@@ -92,6 +94,19 @@ def locate(store: GraphStore, branch: str, at: At | None) -> tuple[str, int]:
     commit = get_commit(store, at, branch)
     state_of(store, commit)
     return commit.branch, commit.version
+
+
+@contextmanager
+def at_state(snapshot: Snapshot) -> Iterator[None]:
+    """Inside, rows that were cleaned up are reported with the commit that had them."""
+    try:
+        yield
+    except HistoricalVersionReclaimed as error:
+        if snapshot.head is None or "commit_id" in error.details:
+            raise
+        commit = snapshot.head.commit_id
+        text = f"{error.message}; they belong to commit {commit}"
+        raise HistoricalVersionReclaimed(text, hint=error.hint, **error.details, commit_id=commit) from error
 
 
 def state_of(store: GraphStore, commit: Commit) -> Snapshot:

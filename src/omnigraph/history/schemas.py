@@ -12,7 +12,15 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from omnigraph import ids, limits
-from omnigraph.errors import BranchNotFound, CorruptGraph, InputError, LimitError, NotFoundError, SchemaChanged
+from omnigraph.errors import (
+    BranchNotFound,
+    CorruptGraph,
+    InputError,
+    LimitError,
+    NotFoundError,
+    SchemaChanged,
+    SchemaFilesDisagree,
+)
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.compile import CompiledSchema, compile_schema
 from omnigraph.schema.contract import IR_FILE, SOURCE_FILE, STATE_FILE, check_files
@@ -58,6 +66,12 @@ class Schemas:
         self._of_branch[branch] = found
         return found
 
+    def text(self) -> str:
+        """The schema of main as it was written, comments and all; its hash would not tell two spellings apart."""
+        snapshot = self._store.snapshot(ids.MAIN)
+        live = _live(self._store.objects)
+        return live.source if live is not None and snapshot.schema in (None, live.hash) else self.of(snapshot).source
+
     def write(self, branch: str, action: Callable[[Catalog], _T]) -> _T:
         """Run a write with the schema that its branch was last seen with, and again when that proves outdated.
 
@@ -82,15 +96,19 @@ class Schemas:
 
 
 def read_schema(objects: Objects, snapshot: Snapshot) -> CompiledSchema:
-    """The schema of a state from its files: as kept under the recorded hash, or the live one where none is recorded."""
+    """The schema of a state from its files: as kept under the recorded hash, or else the live one.
+
+    A state that records none is older than the first one that does, and has the schema that was kept for those; or
+    software that records none wrote since, and keeps the live files up to date.
+    """
     recorded = snapshot.schema
-    kept = schema_files.kept(objects, recorded)
-    if kept is not None:
-        compiled = _compiled(kept)
-        if recorded is None or (compiled is not None and compiled.hash == recorded):
-            return compiled or _live(objects)
-    live = _live(objects)
-    if recorded is None or live.hash == recorded:
+    ever_recorded = snapshot.head is not None and snapshot.head.schema is not None
+    kept = schema_files.kept(objects, recorded) if recorded or not ever_recorded else None
+    compiled = _compiled(kept) if kept is not None else None
+    if compiled is not None and recorded in (None, compiled.hash):
+        return compiled
+    live = check_files(_live_files(objects))
+    if recorded in (None, live.hash):
         return live
     raise CorruptGraph(
         f"the state {snapshot.version} of branch '{snapshot.branch}' has the schema {recorded}, which is not kept",
@@ -105,5 +123,12 @@ def _compiled(text: str) -> CompiledSchema | None:
         return None
 
 
-def _live(objects: Objects) -> CompiledSchema:
-    return check_files({name: objects.read(name) for name in (SOURCE_FILE, IR_FILE, STATE_FILE)})
+def _live(objects: Objects) -> CompiledSchema | None:
+    try:
+        return check_files(_live_files(objects))
+    except SchemaFilesDisagree:
+        return None
+
+
+def _live_files(objects: Objects) -> dict[str, bytes | None]:
+    return {name: objects.read(name) for name in (SOURCE_FILE, IR_FILE, STATE_FILE)}

@@ -10,8 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
+from omnigraph import limits
 from omnigraph.progress import Stage, watched
 from omnigraph.spark.faults import job_errors
+from omnigraph.spark.wire import ANSWER_DDL, Answer, answers_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,6 +48,23 @@ class Cluster:
         """A DataFrame of what the task answers for the numbers up to ``count``, one partition each."""
         return self.spark.range(0, count, 1, max(1, count)).mapInArrow(task, ddl)
 
+    def answers(self, count: int, task: Task, rows: int) -> list[Answer]:
+        """What tasks answer for the numbers up to ``count``; few rows are not worth a job.
+
+        Args:
+            rows: how many rows the tasks look at, about.
+        """
+        if rows > limits.DRIVER_ROWS:
+            return list(answers_of(self.collect(self.each(count, task, ANSWER_DDL))))
+        return list(answers_of(self.here(count, task)))
+
+    def here(self, count: int, *tasks: Task) -> list[Any]:
+        """Rows that tasks, one after another, make of the numbers up to ``count``, in this process."""
+        batches = numbers(count)
+        for task in tasks:
+            batches = task(batches)
+        return [row for batch in batches for row in batch.to_pylist()]
+
     def collect(self, frame: DataFrame, stage: Stage | None = None) -> list[Any]:
         """Run, and bring the rows here."""
         with self._named(stage), job_errors("load"):
@@ -63,6 +84,11 @@ class Cluster:
         finally:
             context.setLocalProperty("spark.jobGroup.id", None)
             context.setLocalProperty("spark.job.description", None)
+
+
+def numbers(count: int) -> Iterator[Any]:
+    """The numbers up to ``count``, as tasks get them."""
+    yield pa.RecordBatch.from_pydict({"id": pa.array(range(count), pa.int64())})
 
 
 def _share(tracker: Any) -> float | None:

@@ -108,19 +108,20 @@ def _make(target: Folder) -> None:
 def _lines(state: Pinned, pins: list[Pin], folder: Folder) -> list[Written]:
     session = active_session()
     tables = [TableAt(state.location, pin) for pin in pins if pin.row_count]
-    groups = [(number, group) for number, table in enumerate(tables) for group in fragment_groups(table)]
-    found = inspect_groups(session, tables, groups)
+    shares = [fragment_groups(table) for table in tables]
+    asked = [(number, group) for number, groups in enumerate(shares) if len(groups) > 1 for group in groups]
+    found = inspect_groups(session, tables, asked)
     written: list[Written] = []
-    direct: list[tuple[str, int, tuple[int, ...]]] = []
-    for number, table in enumerate(tables):
+    direct = [(_part(number, 0), number, groups[0]) for number, groups in enumerate(shares) if len(groups) == 1]
+    for number in sorted({number for number, _ in asked}):
         own = sorted((each for each in found if each.table == number and each.rows), key=lambda each: each.first)
+        groups = [asked[each.group][1] for each in own]
         if all(a.last < b.first for a, b in pairwise(own)):
-            direct += [(_part(number, place), number, groups[each.group][1]) for place, each in enumerate(own)]
+            direct += [(_part(number, place), number, group) for place, group in enumerate(groups)]
             continue
         cuts = _cuts([text for each in own for text in each.sample], len(own))
         names = [_part(number, place) for place in range(len(cuts) + 1)]
-        shares = [groups[each.group][1] for each in own]
-        written += write_ranges(session, table, shares, cuts, folder, names)
+        written += write_ranges(session, tables[number], groups, cuts, folder, names)
     written += write_groups(session, tables, direct, folder, "jsonl")
     return sorted(written, key=lambda each: each.name)
 

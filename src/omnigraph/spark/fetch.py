@@ -22,7 +22,7 @@ from omnigraph.spark.key_task import KeyOrder, StagedPiece, StoredPiece
 from omnigraph.spark.reading import Lines
 from omnigraph.spark.stage_task import Order
 from omnigraph.spark.staged import SplitId, Staging
-from omnigraph.spark.wire import ANSWER_DDL, Answer, answers_of, batch_of
+from omnigraph.spark.wire import Answer, batch_of
 from omnigraph.storage.remote_stage import read_staged, read_stored, read_whole
 from omnigraph.storage.tables import Handle
 from omnigraph.write.change import type_of
@@ -30,6 +30,8 @@ from omnigraph.write.load.rules import LINE
 from omnigraph.write.sets import tuple_texts
 
 PLACE = "#place"  # no property can be called so
+
+_ROW_BYTES = 100  # of a line, about
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ def fetch_staged(
 
     found: dict[str, list[pa.Table]] = {}
     rows = 0
-    for answer in answers_of(cluster.collect(cluster.each(len(tasks), run, ANSWER_DDL))):
+    for answer in cluster.answers(len(tasks), run, sum(piece.rows for piece in tasks)):
         rows += answer.number
         if rows > limits.SETTLED_ROWS:
             raise too_many_rows(rows)
@@ -93,7 +95,7 @@ def fetch_stored(cluster: Cluster, order: KeyOrder, wanted: Wanted, pieces: Sequ
                 if found.num_rows:
                     yield batch_of([Answer(task, wanted.key, _packed(found))])
 
-    answers = answers_of(cluster.collect(cluster.each(len(pieces), run, ANSWER_DDL)))
+    answers = cluster.answers(len(pieces), run, sum(piece.rows for piece in pieces))
     found = [_unpacked(answer.body) for answer in answers]
     empty = pa.schema([*((name, pa.string()) for name in columns), ("_rowid", pa.uint64()), ("_rowaddr", pa.uint64())])
     return pa.concat_tables([empty.empty_table(), *(rows.cast(empty) for rows in found)])
@@ -120,8 +122,8 @@ def lines_of_rows(
             for position, place in positions.items():
                 found[key, place] = (split[0], _skipping(position + 1, bad, before) + before)
     if again:
-        answers = cluster.collect(cluster.each(len(again), _numbering(order, staging, again), ANSWER_DDL))
-        for answer in answers_of(answers):
+        about = sum(order.splits[number].weight for (_, number), _ in again) // _ROW_BYTES
+        for answer in cluster.answers(len(again), _numbering(order, staging, again), about):
             split, keys = again[answer.number]
             for position, line in answer.body:
                 found[answer.word, keys[answer.word][position]] = (split[0], line)
@@ -137,16 +139,18 @@ def _numbering(order: Order, staging: Staging, again: list[Any]) -> Callable[[It
                 (part, number), keys = again[task]
                 split = order.splits[number]
                 seen = dict.fromkeys(keys, 0)
+                wanted = {key: np.sort(np.fromiter(positions, np.int64)) for key, positions in keys.items()}
                 answers = []
                 for parsed in Lines(order.catalog, order.parts[part], split, before[task] + 1, order.most):
                     for key in keys:
                         for rows in parsed.rows.get(key, ()):
-                            lines = rows.rows.column(LINE)
-                            last = seen[key] + len(lines)
-                            here = [each for each in keys[key] if seen[key] <= each < last]
-                            answers += [(key, [each, lines[each - seen[key]].as_py()]) for each in here]
-                            seen[key] = last
-                yield batch_of([Answer(task, key, [each]) for key, each in answers])
+                            lines = rows.rows.column(LINE).to_numpy()
+                            first, seen[key] = seen[key], seen[key] + len(lines)
+                            low, high = np.searchsorted(wanted[key], [first, seen[key]])
+                            here = wanted[key][low:high]
+                            found = np.stack([here, lines[here - first]], axis=1).tolist()
+                            answers.append(Answer(task, key, found))
+                yield batch_of(answers)
 
     return run
 

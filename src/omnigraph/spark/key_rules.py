@@ -168,6 +168,7 @@ def _broken(space: Space, counts: Mapping[Saw, _Numbers]) -> list[tuple[_Mask, V
 def _chosen(space: _Numbers, hash_: _Numbers, places: _Numbers, mask: _Mask, verdict: Verdict) -> tuple[_Numbers, ...]:
     """The marked keys that come first in the load, as many as anybody will look at."""
     rows = np.flatnonzero(mask)
-    if len(rows) > limits.SUSPECTS and verdict is not Verdict.COLLAPSES:
-        rows = rows[np.argsort(places[rows], kind="stable")[: limits.SUSPECTS]]
+    most = limits.SETTLED_ROWS if verdict is Verdict.COLLAPSES else limits.SUSPECTS
+    if len(rows) > most:
+        rows = rows[np.argsort(places[rows], kind="stable")[:most]]
     return space[rows], hash_[rows], np.full(len(rows), int(verdict), np.int64), places[rows]

@@ -20,6 +20,7 @@ from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.compile import CompiledSchema
 from omnigraph.spark import merge_rows
 from omnigraph.spark.cluster import Cluster
+from omnigraph.spark.merge_rows import Meeting
 from omnigraph.spark.set_rules import Checked, SetRules, stored_pieces
 from omnigraph.spark.splits import splits_of, tasks_of
 from omnigraph.spark.stage_task import Order, stage_frame, stage_splits
@@ -224,8 +225,7 @@ class LoadJob:
         stored = stored_pieces(key, handle) if self._request.mode is Mode.MERGE else []
         if stored and key not in self.staging.fresh:
             at = replace(table, version=handle.version)
-            joined = merge_rows.matches(self._cluster, table, at, pieces, stored)
-            done = merge_rows.replace_rows(self._cluster, table, at, pieces, joined)
+            done = merge_rows.replace_rows(self._cluster, Meeting(table, at, pieces, stored))
             self._note(key, done.fragments)
             after = pin.row_count + rows - done.rows
             staged = staged_update(handle, done.fragments, done.changed, done.removed, after)

@@ -6,14 +6,17 @@ mixes them is written again as two. Stored fragments lose the replaced rows by a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from omnigraph.spark.cluster import Cluster
+from omnigraph import limits
+from omnigraph.spark.cluster import Cluster, numbers
 from omnigraph.spark.key_task import SIGHTING, SIGHTING_DDL, KeyOrder, Sightings, StagedPiece, StoredPiece
 from omnigraph.spark.wire import ANSWER_DDL, Answer, answers_of, batch_of
 from omnigraph.storage.remote_stage import (
@@ -50,50 +53,60 @@ class Replaced:
     rows: int = 0
 
 
-def matches(
-    cluster: Cluster, staged: StageTable, stored: StageTable, pieces: Sequence[StagedPiece], old: Sequence[StoredPiece]
-) -> DataFrame:
-    """Rows of the load (``piece``, ``row``) that have the id of a stored row (``fragment``, ``offset``, ``row_id``)."""
-    return _new_ids(cluster, staged, pieces).join(_old_ids(cluster, stored, old), "id")
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """The rows of a load and of a table that may have an id in common.
 
+    Attributes:
+        staged: where the fragments of the load lie; stored: the table as the load finds it.
+    """
 
-def _new_ids(cluster: Cluster, staged: StageTable, pieces: Sequence[StagedPiece]) -> DataFrame:
-    def run(batches: Iterator[Any]) -> Iterator[pa.RecordBatch]:
+    staged: StageTable
+    stored: StageTable
+    pieces: Sequence[StagedPiece]
+    old: Sequence[StoredPiece]
+
+    @property
+    def is_small(self) -> bool:
+        rows = sum(piece.rows for piece in self.pieces) + sum(piece.rows for piece in self.old)
+        return rows <= limits.DRIVER_ROWS
+
+    def new_ids(self, batches: Iterator[Any]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                ids = read_staged(staged, pieces[number].fragment, ["id"]).column("id").combine_chunks()
-                rows = np.delete(np.arange(len(ids)), list(pieces[number].dropped))
+                ids = read_staged(self.staged, self.pieces[number].fragment, ["id"]).column("id").combine_chunks()
+                rows = np.delete(np.arange(len(ids)), list(self.pieces[number].dropped))
                 columns = {"id": ids.take(pa.array(rows)), "piece": np.full(len(rows), number), "row": rows}
                 yield pa.RecordBatch.from_pydict(columns)
 
-    return cluster.each(len(pieces), run, _NEW_DDL)
-
-
-def _old_ids(cluster: Cluster, stored: StageTable, old: Sequence[StoredPiece]) -> DataFrame:
-    def run(batches: Iterator[Any]) -> Iterator[pa.RecordBatch]:
-        handle = stored.open()
+    def old_ids(self, batches: Iterator[Any]) -> Iterator[pa.RecordBatch]:
+        handle = self.stored.open()
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                rows = read_stored(handle, old[number].fragment, ["id"])
+                rows = read_stored(handle, self.old[number].fragment, ["id"])
                 offsets = rows.column("_rowaddr").to_numpy() & _OFFSET
                 columns = {
                     "id": rows.column("id").combine_chunks(),
-                    "fragment": np.full(rows.num_rows, old[number].fragment),
+                    "fragment": np.full(rows.num_rows, self.old[number].fragment),
                     "offset": offsets.astype(np.int64),
                     "row_id": rows.column("_rowid").to_numpy().astype(np.int64),
                 }
                 yield pa.RecordBatch.from_pydict(columns)
 
-    return cluster.each(len(old), run, _OLD_DDL)
+    def here(self) -> tuple[pa.Table, pa.Table]:
+        """New and old ids in this process."""
+        new = pa.Table.from_batches(self.new_ids(numbers(len(self.pieces))))
+        return new, pa.Table.from_batches(self.old_ids(numbers(len(self.old))))
+
+    def frames(self, cluster: Cluster) -> tuple[DataFrame, DataFrame]:
+        """The same on Spark."""
+        new = cluster.each(len(self.pieces), self.new_ids, _NEW_DDL)
+        return new, cluster.each(len(self.old), self.old_ids, _OLD_DDL)
 
 
-def sightings(
-    cluster: Cluster, order: KeyOrder, key: str, pieces: Sequence[StagedPiece], old: Sequence[StoredPiece]
-) -> DataFrame:
-    """What is seen of stored fragments in a merge: rows that stay, and rows that are replaced."""
-    from pyspark.sql import functions as f
-
-    sizes = {piece.fragment: piece.rows for piece in old}
+def _seeing(order: KeyOrder, key: str, meeting: Meeting) -> Callable[[pa.Table], pa.Table]:
+    """What is seen of one stored fragment: rows that stay, and rows that are replaced (``hit``)."""
+    sizes = {piece.fragment: piece.rows for piece in meeting.old}
 
     def run(group: pa.Table) -> pa.Table:
         fragment = group.column("fragment")[0].as_py()
@@ -102,21 +115,30 @@ def sightings(
         seen.add(StoredPiece(key, fragment, sizes[fragment]), lambda rows: _among(rows, gone))
         return pa.Table.from_batches(list(seen.batches()), schema=SIGHTING)
 
-    new = _new_ids(cluster, order.tables[key], pieces).select("id", f.lit(True).alias("hit"))
-    joined = _old_ids(cluster, order.stored[key], old).join(new, "id", "left")
-    marked = joined.select("fragment", "offset", f.coalesce("hit", f.lit(False)).alias("hit"))
-    return marked.groupBy("fragment").applyInArrow(run, SIGHTING_DDL)
+    return run
 
 
-def replace_rows(
-    cluster: Cluster, staged: StageTable, stored: StageTable, pieces: Sequence[StagedPiece], joined: DataFrame
-) -> Replaced:
-    """Write what the matches ask for."""
+def sightings_here(order: KeyOrder, key: str, meeting: Meeting) -> list[pa.RecordBatch]:
+    """What is seen of the stored fragments of a small merge."""
+    new, old = meeting.here()
+    marked = old.append_column("hit", pc.is_in(old.column("id"), value_set=new.column("id")))
+    see = _seeing(order, key, meeting)
+    return [batch for group in _groups(marked, ["fragment"]) for batch in see(group).to_batches()]
+
+
+def sightings(cluster: Cluster, order: KeyOrder, key: str, meeting: Meeting) -> DataFrame:
+    """The same on Spark."""
     from pyspark.sql import functions as f
 
-    new = joined.select(f.lit(0).alias("side"), "piece", "row", "row_id").withColumnRenamed("piece", "number")
-    old = joined.select(f.lit(1).alias("side"), "fragment", "offset", "row_id").withColumnRenamed("fragment", "number")
-    both = new.union(old.withColumnRenamed("offset", "row"))
+    new, old = meeting.frames(cluster)
+    joined = old.join(new.select("id", f.lit(True).alias("hit")), "id", "left")
+    marked = joined.select("fragment", "offset", f.coalesce("hit", f.lit(False)).alias("hit"))
+    return marked.groupBy("fragment").applyInArrow(_seeing(order, key, meeting), SIGHTING_DDL)
+
+
+def _writing(meeting: Meeting) -> Callable[[pa.Table], pa.Table]:
+    """Writes what the matches of one fragment ask for: of the load (side 0) or of the table (side 1)."""
+    staged, stored, pieces = meeting.staged, meeting.stored, meeting.pieces
 
     def run(group: pa.Table) -> pa.Table:
         number = group.column("number")[0].as_py()
@@ -128,9 +150,40 @@ def replace_rows(
             answer = Answer(number, "new", _split(staged, pieces[number], rows, row_ids.astype(np.uint64)))
         return pa.Table.from_batches([batch_of([answer])])
 
+    return run
+
+
+def _written_here(meeting: Meeting) -> list[Any]:
+    new, old = meeting.here()
+    joined = new.join(old, "id", join_type="inner")
+    sides = []
+    for side, (number, row) in enumerate((("piece", "row"), ("fragment", "offset"))):
+        columns = {"side": pa.array(np.full(joined.num_rows, side)), "number": joined.column(number)}
+        sides.append(pa.table(columns | {"row": joined.column(row), "row_id": joined.column("row_id")}))
+    write = _writing(meeting)
+    groups = _groups(pa.concat_tables(sides), ["side", "number"])
+    return [row for group in groups for row in write(group).to_pylist()]
+
+
+def _written(cluster: Cluster, meeting: Meeting) -> list[Any]:
+    from pyspark.sql import functions as f
+
+    new, old = meeting.frames(cluster)
+    joined = new.join(old, "id")
+    ours = joined.select(f.lit(0).alias("side"), f.col("piece").alias("number"), "row", "row_id")
+    theirs = joined.select(
+        f.lit(1).alias("side"), f.col("fragment").alias("number"), f.col("offset").alias("row"), "row_id"
+    )
+    grouped = ours.union(theirs).groupBy("side", "number")
+    return cluster.collect(grouped.applyInArrow(_writing(meeting), ANSWER_DDL))
+
+
+def replace_rows(cluster: Cluster, meeting: Meeting) -> Replaced:
+    """Write new fragments and deletions so that rows of the load take the place of stored rows with their ids."""
+    pieces = meeting.pieces
+    collected = _written_here(meeting) if meeting.is_small else _written(cluster, meeting)
     result = Replaced([], [], [])
     untouched = set(range(len(pieces)))
-    collected = cluster.collect(both.groupBy("side", "number").applyInArrow(run, ANSWER_DDL))
     for answer in answers_of(collected):
         if answer.word == "new":
             untouched.discard(answer.number)
@@ -142,7 +195,7 @@ def replace_rows(
                 result.removed.append(answer.number)
             else:
                 result.changed.append(left)
-    result.fragments += without_dropped(cluster, staged, [pieces[number] for number in sorted(untouched)])
+    result.fragments += without_dropped(cluster, meeting.staged, [pieces[number] for number in sorted(untouched)])
     return result
 
 
@@ -160,7 +213,7 @@ def without_dropped(cluster: Cluster, staged: StageTable, pieces: Sequence[Stage
 
     if not touched:
         return [piece.fragment for piece in pieces]
-    answers = answers_of(cluster.collect(cluster.each(len(touched), run, ANSWER_DDL)))
+    answers = cluster.answers(len(touched), run, sum(piece.rows for piece in touched))
     written = {touched[answer.number].fragment: answer.body for answer in answers}
     return [text for piece in pieces for text in written.get(piece.fragment, [piece.fragment])]
 
@@ -190,3 +243,10 @@ def _kept(rows: pa.Table, piece: StagedPiece) -> pa.Table:
 def _among(rows: pa.Table, offsets: Any) -> pa.Array:
     here = (rows.column("_rowaddr").to_numpy() & _OFFSET).astype(np.int64)
     return pa.array(np.isin(here, offsets))
+
+
+def _groups(rows: pa.Table, names: list[str]) -> Iterator[pa.Table]:
+    """The rows of each combination of values."""
+    for values in rows.select(names).group_by(names).aggregate([]).to_pylist():
+        masks = [pc.equal(rows.column(name), value) for name, value in values.items()]
+        yield rows.filter(reduce(pc.and_, masks))

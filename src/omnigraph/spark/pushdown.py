@@ -34,6 +34,9 @@ class Sieve:
     empty: bool = False
 
 
+NO_SIEVE = Sieve()
+
+
 def sieve(filters: Sequence[ds.Filter], stored: pa.Schema) -> Sieve:
     """The filters that the storage can test on columns of this schema."""
     found: list[Filter] = []

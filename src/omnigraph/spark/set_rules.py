@@ -9,12 +9,12 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from omnigraph import limits
 from omnigraph.progress import Stage
 from omnigraph.spark import merge_rows
-from omnigraph.spark.cluster import Cluster
+from omnigraph.spark.cluster import Cluster, numbers
 from omnigraph.spark.key_rules import spaces_of
 from omnigraph.spark.key_task import (
     SIGHTING_DDL,
@@ -26,6 +26,7 @@ from omnigraph.spark.key_task import (
     judging,
     look,
 )
+from omnigraph.spark.merge_rows import Meeting
 from omnigraph.spark.stage_task import Order
 from omnigraph.spark.staged import Staging
 from omnigraph.spark.suspects import Close, Scene, Suspects, collapsed
@@ -36,9 +37,6 @@ from omnigraph.write.change import Mode
 from omnigraph.write.load.gather import Gathered, LoadRequest, OnError, give_up
 from omnigraph.write.load.load import in_input_order, refuse_emptying
 from omnigraph.write.load.violations import Violation
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 #: Suspects of one kind that are looked at when the load fails anyway.
 _LOOKED_AT = 1_000
@@ -179,41 +177,38 @@ class SetRules:
     def _suspects(self, stage: Stage) -> Suspects:
         if not self._keys.spaces.all:
             return Suspects()
-        sightings, tasks = self._sightings()
-        if sightings is None:
-            return Suspects()
-        if tasks > 1:  # what one task saw is together already
-            parts = min(self._cluster.cores * limits.SHUFFLES_PER_CORE, tasks)
-            sightings = sightings.repartition(parts, "hash")
-        judged = sightings.mapInArrow(judging(self._keys.spaces), SUSPECT_DDL)
         most = max(_LOOKED_AT, self._request.tolerated + 1)
-        return Suspects.of(self._cluster.collect(judged, stage), most)
+        return Suspects.of(self._judged(stage), most)
 
-    def _sightings(self) -> tuple[DataFrame | None, int]:
-        """What is seen of every key, and how many tasks see it."""
-        replaced: list[DataFrame] = []
+    def _judged(self, stage: Stage) -> list[Any]:
+        """Everything that is seen of every key, judged."""
         plain: list[Any] = [piece for piece in self._pieces() if columns_of(self._keys, piece.key, staged=True)]
+        meetings: dict[str, Meeting] = {}
         for key, stored in self._stored.items():
-            frame = self._replaced(key, stored)
-            if frame is None:
-                plain += stored
+            if self._may_replace(key):
+                pieces = self._staging.pieces(key, self._checked.dropped_of(key))
+                meetings[key] = Meeting(self._keys.tables[key], self._keys.stored[key], pieces, stored)
             else:
-                replaced.append(frame)
-        tasks = _packed(plain)
-        frame = self._cluster.each(len(tasks), look(self._keys, tasks), SIGHTING_DDL) if tasks else None
-        for each in replaced:
-            frame = each if frame is None else frame.union(each)
-        return frame, len(tasks) + len(replaced) * max(2, len(tasks))
+                plain += stored
+        tasks, verdict = _packed(plain), judging(self._keys.spaces)
+        rows = sum(piece.rows for piece in plain)
+        if rows <= limits.DRIVER_ROWS and all(each.is_small for each in meetings.values()):
+            seen = list(look(self._keys, tasks)(numbers(len(tasks))))
+            for key, meeting in meetings.items():
+                seen += merge_rows.sightings_here(self._keys, key, meeting)
+            return [row for batch in verdict(iter(seen)) for row in batch.to_pylist()]
+        frame = self._cluster.each(len(tasks), look(self._keys, tasks), SIGHTING_DDL)
+        for key, meeting in meetings.items():
+            frame = frame.union(merge_rows.sightings(self._cluster, self._keys, key, meeting))
+        parts = min(self._cluster.cores * limits.SHUFFLES_PER_CORE, len(tasks) + 2 * len(meetings))
+        judged = frame.repartition(max(1, parts), "hash").mapInArrow(verdict, SUSPECT_DDL)
+        return self._cluster.collect(judged, stage)
 
-    def _replaced(self, key: str, stored: Sequence[StoredPiece]) -> DataFrame | None:
-        """In a merge, stored rows that are replaced do not count. None when that makes no difference."""
+    def _may_replace(self, key: str) -> bool:
+        """Whether stored rows may be replaced, which then do not count, and a rule counts them."""
         counts = self._keys.spaces.others_of(key, "unique") or self._keys.spaces.others_of(key, "card")
-        if self._request.mode is not Mode.MERGE or key not in self._keys.loaded or not counts:
-            return None
-        if key in self._staging.fresh:
-            return None
-        pieces = self._staging.pieces(key, self._checked.dropped_of(key))
-        return merge_rows.sightings(self._cluster, self._keys, key, pieces, stored)
+        is_merged = self._request.mode is Mode.MERGE and key in self._keys.loaded and key not in self._staging.fresh
+        return is_merged and bool(counts)
 
 
 def _packed(pieces: Sequence[Any]) -> list[list[Any]]:

@@ -74,9 +74,14 @@ class Sink(DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
         order = Order(self._catalog, (), (), {self._key: self._table}, limits.LOAD_COUNTED_VIOLATIONS, keeps=False)
-        batches = stage_frame(order, self._part(None))(iterator)
-        rows = [row for batch in batches for row in batch.to_pylist()]
-        return Staged([(row["number"], row["word"], row["body"]) for row in rows])
+        told = Staged([])
+        try:
+            for batch in stage_frame(order, self._part(None))(iterator):
+                told.answers += [(row["number"], row["word"], row["body"]) for row in batch.to_pylist()]
+        except BaseException:
+            self.abort([told])  # the driver does not learn what a task did that failed
+            raise
+        return told
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         staging = self._staging(messages)

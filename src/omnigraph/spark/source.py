@@ -7,7 +7,6 @@ is made and travels with it, so every task and every later action reads the same
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +16,7 @@ from pyspark.sql.types import StructType
 from omnigraph import ids
 from omnigraph.errors import InputError
 from omnigraph.spark.opened import chosen_columns, moment, pinned_in
-from omnigraph.spark.pushdown import Sieve, sieve
+from omnigraph.spark.pushdown import NO_SIEVE, sieve
 from omnigraph.spark.types import carried_batch, carried_schema, spark_schema
 from omnigraph.storage.fragments import TableAt, fragment_groups, scan_fragments
 from omnigraph.storage.location import Location, parse_location
@@ -123,17 +122,6 @@ def check_options(options: Mapping[str, Any], known: Sequence[str]) -> None:
         raise InputError(f"unknown option '{unknown[0]}'", hint=f"known: {', '.join(known[1:])}")
 
 
-@dataclass
-class Share(InputPartition):
-    """Fragments that one task reads."""
-
-    fragments: tuple[int, ...]
-
-    def __init__(self, fragments: tuple[int, ...]) -> None:
-        super().__init__(None)
-        self.fragments = fragments
-
-
 class Reader(DataSourceReader):
     """Reads one version of one table, in shares."""
 
@@ -141,16 +129,16 @@ class Reader(DataSourceReader):
         self._table = table
         self._columns = columns
         self._carried: pa.Schema = carried_schema(schema)
-        self._sieve = Sieve()
+        self._sieve = NO_SIEVE
         self.pushFilters = _PushFilters(self)  # type: ignore[method-assign]
 
     def partitions(self) -> list[InputPartition]:
-        return [] if self._sieve.empty else [Share(group) for group in fragment_groups(self._table)]
+        return [] if self._sieve.empty else [InputPartition(group) for group in fragment_groups(self._table)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if not isinstance(partition, Share):  # Spark's stand-in when there is nothing to read
+        if partition.value is None:  # Spark's stand-in when there is nothing to read
             return
-        for batch in scan_fragments(self._table, partition.fragments, self._columns, self._sieve.filters):
+        for batch in scan_fragments(self._table, partition.value, self._columns, self._sieve.filters):
             yield carried_batch(batch, self._carried)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 from omnigraph import limits
@@ -51,6 +52,7 @@ class Staging:
     counts: dict[str, int] = field(default_factory=dict)
     found: dict[SplitId, list[Violation]] = field(default_factory=dict)
     fatal: dict[SplitId, OmniGraphError] = field(default_factory=dict)
+    _firsts: dict[str, list[int]] = field(default_factory=dict)
 
     @property
     def keys(self) -> list[str]:
@@ -101,8 +103,9 @@ class Staging:
 
     def settle(self) -> None:
         """Bring fragments into the order of the input, once all of them are known."""
-        for fragments in self.fragments.values():
+        for key, fragments in self.fragments.items():
             fragments.sort(key=lambda each: (each.origins[0].split, each.origins[0].first))
+            self._firsts[key] = list(accumulate((each.rows for each in fragments), initial=0))
 
     def refuse(self, request: LoadRequest) -> list[Violation]:
         """Raise what an embedded load of the same input raises while it reads; else the violations, in order."""
@@ -125,19 +128,15 @@ class Staging:
 
     def pieces(self, key: str, dropped: Mapping[int, Sequence[int]]) -> list[StagedPiece]:
         """The fragments of a type for tasks, without rows that are left out (offsets by number of the fragment)."""
-        found, first = [], 0
-        for number, each in enumerate(self.fragments.get(key, ())):
-            found.append(StagedPiece(key, each.text, each.rows, first, tuple(dropped.get(number, ()))))
-            first += each.rows
-        return found
+        return [
+            StagedPiece(key, each.text, each.rows, self._firsts[key][number], tuple(dropped.get(number, ())))
+            for number, each in enumerate(self.fragments.get(key, ()))
+        ]
 
     def address(self, key: str, place: int) -> tuple[int, int]:
         """Number of the fragment and offset of the row at a place."""
-        firsts = [0]
-        for each in self.fragments[key]:
-            firsts.append(firsts[-1] + each.rows)
-        number = bisect_right(firsts, place) - 1
-        return number, place - firsts[number]
+        number = bisect_right(self._firsts[key], place) - 1
+        return number, place - self._firsts[key][number]
 
     def origin(self, key: str, place: int) -> tuple[SplitId, int]:
         """The split a row came from, and which row of its type it was there."""

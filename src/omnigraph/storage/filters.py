@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +41,11 @@ class Filter:
 def one_of(column: str, values: pa.Array) -> Filter:
     """Rows whose column equals one of the values."""
     return Filter(column, pc.field(column).isin(values))
+
+
+def with_row_id(row_ids: Iterable[int]) -> str:
+    """Rows with these row ids. Numbers of the storage, never user data; Lance takes such a test as text only."""
+    return f"_rowid IN ({','.join(str(int(each)) for each in row_ids)})"
 
 
 def equals(column: str, value: str) -> Any:

@@ -10,11 +10,13 @@ import fnmatch
 import glob
 import io
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import obstore
+from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
 from omnigraph.errors import InputError
@@ -63,7 +65,8 @@ def size_of(address: str) -> int:
     if not is_remote(address):
         return os.path.getsize(address)
     bucket, key = _split(address)
-    return int(obstore.head(_store(bucket, None), key)["size"])
+    with _as_os_errors():
+        return int(obstore.head(_store(bucket, None), key)["size"])
 
 
 def options_of(address: str) -> dict[str, str] | None:
@@ -80,7 +83,9 @@ def open_file(address: str, options: Mapping[str, str] | None = None) -> BinaryI
     if not is_remote(address):
         return open(address, "rb")
     bucket, key = _split(address)
-    return cast(BinaryIO, io.BufferedReader(_Remote(obstore.open_reader(_store(bucket, options), key)), _READ_BYTES))
+    with _as_os_errors():
+        reader = obstore.open_reader(_store(bucket, options), key)
+    return cast(BinaryIO, io.BufferedReader(_Remote(reader), _READ_BYTES))
 
 
 class _Remote(io.RawIOBase):
@@ -103,7 +108,8 @@ class _Remote(io.RawIOBase):
 
     def readinto(self, target: Any) -> int:
         view = memoryview(target).cast("B")
-        piece = memoryview(self._reader.read(len(view)))
+        with _as_os_errors():
+            piece = memoryview(self._reader.read(len(view)))
         view[: len(piece)] = piece
         return len(piece)
 
@@ -112,17 +118,26 @@ def _remote_files(address: str) -> list[str] | None:
     bucket, key = _split(address)
     has_pattern = glob.has_magic(key)
     fixed = key.partition("*")[0].partition("?")[0].partition("[")[0].rpartition("/")[0] if has_pattern else key
-    below = [
-        entry["path"]
-        for page in obstore.list(_store(bucket, None), f"{fixed.rstrip('/')}/" if fixed else None)
-        for entry in page
-    ]
+    start = f"{fixed.rstrip('/')}/" if fixed else None
+    with _as_os_errors():
+        below = [entry["path"] for page in obstore.list(_store(bucket, None), start) for entry in page]
     if has_pattern:
         matching = sorted(each for each in below if fnmatch.fnmatchcase(each, key))
         if not matching:
             raise InputError(f"no file matches {address}")
         below = matching
     return [f"{_REMOTE}{bucket}/{each}" for each in sorted(below)] or None
+
+
+@contextmanager
+def _as_os_errors() -> Iterator[None]:
+    """What a store may answer, as Python knows it from files."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except BaseError as error:
+        raise OSError(str(error).split("\n", 1)[0]) from error
 
 
 def _split(address: str) -> tuple[str, str]:

@@ -91,9 +91,14 @@ def lineage_order(commit: Commit) -> tuple[int, int, str]:
 
 
 def first_parents(head: str, known: dict[str, Commit]) -> Iterator[Commit]:
-    """The chain a reader of the branch experienced, newest first. Ends quietly where history was removed."""
+    """The chain a reader of the branch experienced, newest first. Ends quietly where history was removed.
+
+    Ends as well where a damaged row leads back into the chain; `verify` says so.
+    """
     current = known.get(head)
-    while current is not None:
+    seen: set[str] = set()
+    while current is not None and current.id not in seen:
+        seen.add(current.id)
         yield current
         current = known.get(current.parent) if current.parent else None
 

@@ -88,11 +88,11 @@ class Objects:
         with store_errors(f"list {self._location.child(directory)}"):
             return any(len(page) for page in obstore.list(self._connect(), f"{directory}/", chunk_size=1))
 
-    def delete_below(self, directory: str) -> None:
-        """Remove every object below a directory. Only for what nothing can reach."""
+    def delete_below(self, directory: str, keep: str | None = None) -> None:
+        """Remove every object below a directory, but for one path. Only for what nothing can reach."""
         with store_errors(f"delete {self._location.child(directory)}"):
             for page in obstore.list(self._connect(), f"{directory}/"):
-                obstore.delete(self._connect(), [entry["path"] for entry in page])
+                obstore.delete(self._connect(), [entry["path"] for entry in page if entry["path"] != keep])
 
     def _settle(self, path: str) -> None:
         if self._location.is_local:

@@ -16,7 +16,7 @@ class Pace:
     def __init__(self, most: int, bytes_: int) -> None:
         self._most = most
         self._bytes = bytes_
-        self._step = max(1, most // 64)
+        self._step = max(1, most // 32)
 
     def steps(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
         """Bounds of one batch after the other; say after each one with `took` how large it was."""

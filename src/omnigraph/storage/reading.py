@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from omnigraph.errors import HistoricalVersionReclaimed
 from omnigraph.storage.faults import store_errors
 from omnigraph.storage.filters import one_of
 from omnigraph.storage.manifest import Pin
@@ -52,8 +53,7 @@ class TableReader:
 
     @property
     def handle(self) -> Handle:
-        pin = self.pin
-        return self._store.tables.at(pin.location, pin.branch, pin.version, pin.origin)
+        return self._store.table(self.pin)
 
     @property
     def row_count(self) -> int:
@@ -92,8 +92,14 @@ class TableReader:
         """What changed since another version of the same lineage; None when that cannot be told cheaply."""
         if (older.pin.location, older.pin.branch) != (self.pin.location, self.pin.branch):
             return None
+        try:
+            past = older.handle
+        except HistoricalVersionReclaimed:
+            return None
         with store_errors("compare two versions of a table"):
-            before, after = _fragments(older.handle), _fragments(self.handle)
+            if _columns(past) != _columns(self.handle):
+                return None
+            before, after = _fragments(past), _fragments(self.handle)
             gone = [number for number, shape in before.items() if after.get(number) != shape]
             added = [number for number in after if number not in before]
             kept = [number for number in gone if number in after]
@@ -112,6 +118,11 @@ class TableReader:
         if with_row_id:
             fields.append(pa.field("_rowid", pa.uint64()))
         return pa.schema(fields).empty_table()
+
+
+def _columns(handle: Handle) -> list[tuple[str, int]]:
+    """Columns by name and field id: a column that was dropped and added again has its name but none of its values."""
+    return [(field.name(), field.id()) for field in handle.lance_schema.fields()]
 
 
 def _fragments(handle: Handle) -> dict[int, Any]:

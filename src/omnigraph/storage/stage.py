@@ -140,7 +140,8 @@ def _fold_small(handle: Handle, gone: np.ndarray[Any, Any]) -> _Folded | None:
     gathered = 0
     for fragment in fragments:
         size = fragment.metadata.physical_rows
-        if size > limits.SMALL_FRAGMENT_ROWS or (chosen and size > limits.FOLD_RATIO * max(gathered, 1)):
+        much_larger = size > max(limits.FOLD_RATIO * gathered, limits.FOLD_ALWAYS_ROWS)
+        if size > limits.SMALL_FRAGMENT_ROWS or (chosen and much_larger):
             break
         chosen.append(fragment)
         gathered += size

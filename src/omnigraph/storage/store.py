@@ -15,6 +15,7 @@ from omnigraph.errors import BranchNotFound, CorruptGraph, GraphNotFound, Histor
 from omnigraph.storage import manifest, migrate
 from omnigraph.storage.faults import store_errors
 from omnigraph.storage.location import Location
+from omnigraph.storage.manifest import Pin
 from omnigraph.storage.mirror import Mirror
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.section import Sections
@@ -89,9 +90,34 @@ class GraphStore:
         newest = self._newest_manifest(branch)
         if version < 1 or version > newest.version:
             raise HistoricalVersionReclaimed(f"branch '{branch}' has no version {version}", version=version)
-        handle = self.tables.at(manifest.PATH, self.lance_branch(branch), version, identity)
+        try:
+            handle = self.tables.at(manifest.PATH, self.lance_branch(branch), version, identity)
+        except HistoricalVersionReclaimed as error:
+            raise HistoricalVersionReclaimed(
+                f"version {version} of branch '{branch}' is no longer stored",
+                hint="choose a newer commit",
+                branch=branch,
+                version=version,
+            ) from error
         with store_errors("read the manifest"):
             return replace(read_snapshot(handle, branch), identity=identity)
+
+    def table(self, pin: Pin) -> Handle:
+        """The table that a pin names.
+
+        Raises:
+            HistoricalVersionReclaimed: names the type, not the file.
+        """
+        try:
+            return self.tables.at(pin.location, pin.branch, pin.version, pin.origin)
+        except HistoricalVersionReclaimed as error:
+            name = pin.table_key.partition(":")[2]
+            raise HistoricalVersionReclaimed(
+                f"the rows of type '{name}' are no longer stored",
+                hint="choose a newer commit",
+                type=name,
+                version=pin.version,
+            ) from error
 
     def branch_ref(self, branch: str) -> BranchRef:
         """The ref of a branch, or BranchNotFound. The ref is the authority; leftover directories mean nothing."""

@@ -27,6 +27,7 @@ from omnigraph.storage.objects import Objects
 
 DATA_STORAGE_VERSION: Literal["2.2"] = "2.2"
 
+_REMOVED = "removed"
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9/ ._=,@:+'&$()!;-]+")
 
 #: An open table at one version. `Any` because pylance ships no types that survive strict checking.
@@ -162,8 +163,14 @@ class Tables:
         self._forget(path)
 
     def remove(self, path: str) -> None:
-        """Remove a table with all its versions; an absent one is success."""
-        self._objects.delete_below(path)
+        """Remove a table with all its versions; an absent one is success.
+
+        A mark stays, so that no other table is ever made there: its version numbers would mean other rows to whoever
+        remembers the old ones.
+        """
+        mark = f"{path}/{_REMOVED}"
+        self._objects.write(mark, b"")
+        self._objects.delete_below(path, keep=mark)
         durable.forget(self.uri(path))
         self._forget(path)
 

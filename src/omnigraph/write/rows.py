@@ -43,7 +43,7 @@ def conform(type_: NodeType | EdgeType, rows: pa.Table) -> Conformed:
     if isinstance(type_, EdgeType):
         for name in _ENDPOINTS:
             columns[name] = _endpoint(type_, name, rows)
-    _check_values(type_, columns)
+    check_values(type_, columns)
     typed = pa.table(columns) if columns else pa.table({"": pa.nulls(rows.num_rows)})
     given = _cast_text(rows.column("id"), "id") if "id" in rows.column_names else None
     ids, fresh = with_ids(type_, typed, given)
@@ -102,7 +102,7 @@ def _cast(array: pa.Array, target: pa.DataType, name: str, subject: str = "") ->
         if row is not None:
             raise InvalidRow(f"{subject} {array[row]} exceeds Float32 range", property=name, row=row)
         return cast
-    if pa.types.is_integer(target) and pa.types.is_integer(array.type):
+    if pa.types.is_integer(target) and (pa.types.is_integer(array.type) or _is_whole_decimal(array.type)):
         try:
             return array.cast(target)
         except pa.ArrowInvalid:
@@ -121,6 +121,11 @@ def _cast(array: pa.Array, target: pa.DataType, name: str, subject: str = "") ->
         return array.cast(target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise InvalidRow(f"property '{name}' expects {target}, got {array.type}", property=name) from None
+
+
+def _is_whole_decimal(type_: pa.DataType) -> bool:
+    """How tools without unsigned numbers carry large ones."""
+    return bool(pa.types.is_decimal(type_) and type_.scale == 0)
 
 
 def _to_instant(array: pa.Array) -> pa.Array:
@@ -224,7 +229,12 @@ def _cast_text(column: pa.ChunkedArray, name: str) -> pa.Array:
     return array if array.type == pa.string() else _cast(array, pa.string(), name)
 
 
-def _check_values(type_: NodeType | EdgeType, columns: dict[str, Any]) -> None:
+def check_values(type_: NodeType | EdgeType, columns: dict[str, Any]) -> None:
+    """Refuse values that break ``@range``, ``@check`` or an enum; only the columns with such a rule are looked at.
+
+    Raises:
+        InvalidRow: names the first value that does.
+    """
     if isinstance(type_, NodeType):
         _check_ranges(type_, columns)
         _check_patterns(type_, columns)

@@ -21,7 +21,10 @@ from omnigraph.storage.tables import version_file
 
 SCHEMA = """
 node Person { handle: String @key  age: I32?  email: String? @unique  bio: String? @index  vec: Vector(2)? @index }
-node Pair { a: I32  b: String  f: F64?  @key(a, b)  @unique(b, f) }
+node Pair {
+  a: I32  b: String  f: F64?  c: enum(red, blue)?
+  @key(a, b)  @unique(b, f)  @range(f, 0.0..1.0)  @check(b, "^[a-z]$")
+}
 edge Knows: Person -> Person @card(1..2) { since: Date? }
 edge Owns: Person -> Pair
 """
@@ -124,6 +127,21 @@ def change_pin(graph: og.Graph, key: str, **columns: Any) -> None:
 def drop_row(graph: og.Graph, object_id: str) -> None:
     def change(rows: list[dict[str, Any]]) -> None:
         rows[:] = [row for row in rows if row["object_id"] != object_id]
+
+    rewrite_manifest(graph, change)
+
+
+def forget_table(graph: og.Graph, key: str) -> None:
+    def change(rows: list[dict[str, Any]]) -> None:
+        rows[:] = [row for row in rows if row["table_key"] != key]
+
+    rewrite_manifest(graph, change)
+
+
+def change_commit(graph: og.Graph, commit_id: str, **details: Any) -> None:
+    def change(rows: list[dict[str, Any]]) -> None:
+        (commit,) = [row for row in rows if row["object_id"] == commit_id]
+        commit["metadata"] = json.dumps({**json.loads(commit["metadata"]), **details})
 
     rewrite_manifest(graph, change)
 

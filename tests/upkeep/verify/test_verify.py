@@ -6,12 +6,16 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import obstore
+import pyarrow as pa
 import pytest
 
 import omnigraph as og
 from omnigraph import limits
 from omnigraph.upkeep.verify import CHECKS
+from omnigraph.write.change import Change
 from tests.support.crash_graph import MAIN
+from tests.support.foreign_writer import old_graph
 from tests.support.kill_runner import Target, kill_child, run_child
 from tests.support.small_graphs import knows, listing, people, persons, without
 from tests.upkeep.verify.damage import append_raw, sound_graph
@@ -28,6 +32,7 @@ def test_a_sound_graph_passes_every_check_and_says_how_much_it_looked_at(tmp_pat
     assert counts["ids"] == people_rows + pair_rows + edge_rows
     assert counts["keys"] == people_rows + pair_rows
     assert counts["unique"] == people_rows + pair_rows
+    assert counts["values"] == pair_rows
     assert counts["cardinality"] == 2 + 3
     assert counts["pins"] == counts["columns"] == 6
     assert counts["manifest"] == counts["lineage"] == counts["mirrors"] == 2
@@ -46,6 +51,18 @@ def test_a_graph_on_an_object_store_passes(s3_root: str) -> None:
         graph.write([knows(("ann", "bob"))], branch="dev")
         graph.ensure_indices()
         assert graph.verify().problems == ()
+
+
+def test_damage_on_an_object_store_is_found(s3_root: str) -> None:
+    with people(s3_root, "ann", "bob") as graph:
+        graph.write([knows(("ann", "bob"))])
+        pin = graph.snapshot().tables["edge:Knows"]
+        store = graph._store.objects._connect()
+        data = [entry["path"] for page in obstore.list(store, f"{pin.location}/data/") for entry in page]
+        obstore.delete(store, data)
+        graph._store.objects.write("__recovery/01ARZ3NDEKTSV4RRFFQ69G5FAV.json", b"{}")
+        problems = graph.verify().problems
+    assert [(problem.check, problem.table) for problem in problems] == [("files", "edge:Knows"), ("records", None)]
 
 
 def test_verify_writes_nothing_and_works_read_only(tmp_path: Path) -> None:
@@ -68,6 +85,17 @@ def test_a_history_of_deletes_updates_and_branches_passes(tmp_path: Path) -> Non
             graph.write([without("edge:Knows", "e5")], branch=name)
         graph.branches.delete("b")
         graph._store.mirror.flush()
+        assert graph.verify().problems == ()
+
+
+@pytest.mark.parametrize("stamp", [None, "2"], ids=["no stamp", "stamp 2"])
+def test_a_graph_of_other_software_passes_as_it_is_and_after_our_writes(tmp_path: Path, stamp: str | None) -> None:
+    root = old_graph(tmp_path, stamp)
+    with og.open(root, mode="ro") as reader:
+        assert reader.verify().problems == ()
+    with og.open(root, actor="act-new") as graph:
+        assert graph.verify().problems == ()
+        graph.write([Change("node:Person", pa.table({"name": ["cy"]}))])
         assert graph.verify().problems == ()
 
 

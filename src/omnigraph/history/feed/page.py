@@ -73,13 +73,15 @@ class PageSize:
 
     changes: int
     bytes: int
+    commits: int
 
 
-def page_size(limit: int | None, max_bytes: int | None) -> PageSize:
+def page_size(limit: int | None, max_bytes: int | None, max_commits: int | None = None) -> PageSize:
     """Check the bounds that a caller gave."""
     return PageSize(
         _bound("changes", limit, limits.FEED_PAGE_CHANGES, limits.FEED_PAGE_MAX_CHANGES),
         _bound("bytes", max_bytes, limits.FEED_PAGE_BYTES, limits.FEED_PAGE_MAX_BYTES),
+        _bound("commits", max_commits, limits.FEED_COMMITS, limits.FEED_MAX_COMMITS),
     )
 
 
@@ -151,7 +153,8 @@ def _behind(changes: OrderedChanges, position: Position) -> int:
     if position.id is not None:
         place = pc.index(changes.ids, position.id).as_py()
     else:
-        places = (place for place, id_ in enumerate(changes.ids) if position.is_at(id_.as_py()))
+        long = pc.greater(pc.binary_length(changes.ids), limits.FEED_TOKEN_ID_BYTES)
+        places = (place for place in pc.indices_nonzero(long).to_pylist() if position.is_at(changes.ids[place].as_py()))
         place = next(places, -1)
     if place < 0:
         raise ChangeCursorRejected("its position is not in the history")

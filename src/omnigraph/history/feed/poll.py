@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from omnigraph import limits
 from omnigraph.errors import (
     ChangeCursorRejected,
     ChangeFeedGap,
@@ -70,7 +69,7 @@ def poll(store: GraphStore, request: FeedRequest) -> ChangePage:
     draft = PageDraft(request.size)
     last = walk.start - 1
     before: Snapshot | None = None
-    for place in range(walk.start, min(walk.stop, walk.start + limits.FEED_COMMITS)):
+    for place in range(walk.start, min(walk.stop, walk.start + request.size.commits)):
         if draft.is_full:
             break
         commit = chain.commits[place]

@@ -6,8 +6,9 @@ import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from omnigraph.errors import BranchNotFound, ConflictError, HistoricalVersionReclaimed, ReadSetChanged
+from omnigraph.errors import ConflictError, HistoricalVersionReclaimed, ReadSetChanged
 from omnigraph.history.merge.base import merge_base, merge_bases
+from omnigraph.history.resolve import state_of
 from omnigraph.storage import lineage
 from omnigraph.storage.manifest import Commit
 from omnigraph.storage.snapshot import Snapshot
@@ -101,7 +102,7 @@ def _state_or_stand_in(store: GraphStore, commit: Commit, known: Mapping[str, Co
     """The state of a commit; if its branch is gone, an older state and what merges of the commit brought with it."""
     try:
         return state_of(store, commit), []
-    except HistoricalVersionReclaimed:
+    except HistoricalVersionReclaimed as error:
         forks, brought = [], []
         for merged in sorted(known.values(), key=lineage.lineage_order):
             parent = known.get(merged.parent or "")
@@ -110,7 +111,12 @@ def _state_or_stand_in(store: GraphStore, commit: Commit, known: Mapping[str, Co
                     brought.append(Detour(state_of(store, parent), state_of(store, merged), direct=True))
                     forks += merge_bases(parent.id, commit.id, known)[:1]
         if not forks or forks[0].id == commit.id:
-            raise
+            raise HistoricalVersionReclaimed(
+                f"the common ancestor {commit.id} was made on branch '{commit.branch}', which was deleted since",
+                hint="make a new branch from the target and repeat the changes there",
+                commit_id=commit.id,
+                branch=commit.branch,
+            ) from error
         return state_of(store, forks[0]), brought
 
 
@@ -119,23 +125,6 @@ def _known(store: GraphStore, snapshot: Snapshot) -> tuple[str, dict[str, Commit
     known = lineage.commits_of(store.tables, snapshot)
     head = lineage.head_id(store.tables, snapshot)
     return head, known if head in known else {**known, head: lineage.head_commit(store.tables, snapshot)}
-
-
-def state_of(store: GraphStore, commit: Commit) -> Snapshot:
-    """The state that a commit made. Numbers of a branch that was made again mean other states, so the commit itself
-    must be there."""
-    try:
-        snapshot = store.snapshot_at(commit.branch, commit.version)
-        if lineage.head_id(store.tables, snapshot) == commit.id:
-            return snapshot
-    except BranchNotFound:
-        pass
-    raise HistoricalVersionReclaimed(
-        f"the common ancestor {commit.id} was made on branch '{commit.branch}', which was deleted since",
-        hint="merge both branches with one that still has its history, or apply the changes again",
-        commit_id=commit.id,
-        branch=commit.branch,
-    )
 
 
 def require_unchanged(store: GraphStore, read: Snapshot) -> None:

@@ -22,7 +22,7 @@ from omnigraph.query.typed import Constant, Now, ParamRef, TypedQuery, Variable
 from omnigraph.schema.catalog import Catalog
 from omnigraph.spark.opened import Pinned
 from omnigraph.spark.plans.mentioned import properties_of
-from omnigraph.spark.pushdown import Sieve
+from omnigraph.spark.pushdown import NO_SIEVE, Sieve
 from omnigraph.spark.types import carried_batch, carried_schema, spark_type
 from omnigraph.storage.fragments import TableAt, fragment_groups, scan_fragments
 
@@ -85,7 +85,7 @@ class Context:
     def rows(self, variable: Variable) -> int:
         return self.state.count(table_key(variable))
 
-    def table(self, key: str, columns: Mapping[str, str], sieve: Sieve = Sieve()) -> DataFrame:  # noqa: B008
+    def table(self, key: str, columns: Mapping[str, str], sieve: Sieve = NO_SIEVE) -> DataFrame:
         """Stored columns of a table under new names, of the rows that pass the sieve."""
         return table_frame(self.session, self.state.table(key), columns, sieve)
 

@@ -72,6 +72,7 @@ class Writer:
         base: state the caller computed the change from; None takes the newest.
         if_commit: head that the caller insists on; None for any.
         schema: hash of the schema that the change was made for; under another one it is refused.
+        gate: called in the section, right before anything durable; what it raises refuses the write.
     """
 
     branch: str
@@ -81,6 +82,7 @@ class Writer:
     base: Snapshot | None = None
     if_commit: str | None = None
     schema: str | None = None
+    gate: Callable[[], None] | None = None
 
 
 def run(store: GraphStore, writer: Writer) -> Commit | None:
@@ -168,6 +170,8 @@ def _commit(store: GraphStore, writer: Writer, base: Snapshot, prepared: Prepare
     record = _record(store, writer, base, prepared)
     change = change_of(store, record)
     check_change(base, change)  # nothing can be taken back later
+    if writer.gate:
+        writer.gate()
     failpoints.reach("write.after_gate_checks")
     _sync_staged(store, record)
     sidecar.write(store.objects, record)

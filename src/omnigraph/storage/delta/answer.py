@@ -74,7 +74,8 @@ class OrderedChanges:
         ops = self.ops[start:stop]
         old = self._before_rows[start:stop][ops != OPS.index(INSERT)]
         new = self._after_rows[start:stop][ops != OPS.index(DELETE)]
-        return ChangeSlice(self.ids[start:stop], ops, _rows_of(self._before, old), _rows_of(self._after, new))
+        before, after = _rows_of(self._before, old, len(self)), _rows_of(self._after, new, len(self))
+        return ChangeSlice(self.ids[start:stop], ops, before, after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,5 +153,5 @@ def _images(side: Side | None, parts: list[Rows], ids: pa.Array) -> pa.Table:
     return _rows_of(side, rows[known])
 
 
-def _rows_of(side: Side | None, row_ids: RowIds) -> pa.Table:
-    return side.images(row_ids) if side is not None else _ID_ALONE.empty_table()
+def _rows_of(side: Side | None, row_ids: RowIds, total: int | None = None) -> pa.Table:
+    return side.images(row_ids, total) if side is not None else _ID_ALONE.empty_table()

@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph import limits
+from omnigraph.errors import ResourceLimitExceeded
 from omnigraph.storage.delta.columns import Side
-from omnigraph.storage.images import RowIds
+from omnigraph.storage.images import ROW_ID, RowIds
 from omnigraph.storage.pace import Pace
 from omnigraph.storage.same_rows import Mask, differing_rows
 
 ID = "id"
-ROW_ID = "_rowid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +67,10 @@ def no_rows() -> Rows:
 
 def rows_of(table: pa.Table) -> Rows:
     """Rows from a scan of ``id`` with row ids."""
-    ids = table.column(ID).combine_chunks()
-    if isinstance(ids, pa.ChunkedArray):  # too much text for one chunk
-        raise OverflowError("more than two gigabytes of ids")
-    return Rows(ids, np.asarray(table.column(ROW_ID).to_numpy(), np.uint64))
+    size = table.column(ID).nbytes
+    if size > limits.LOAD_COLUMN_BYTES:
+        raise ResourceLimitExceeded("bytes of ids in one comparison", size, limits.LOAD_COLUMN_BYTES)
+    return Rows(table.column(ID).combine_chunks(), np.asarray(table.column(ROW_ID).to_numpy(), np.uint64))
 
 
 def settle(candidates: Candidates, before: Side, after: Side) -> Settled:

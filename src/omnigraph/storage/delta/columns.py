@@ -37,8 +37,9 @@ class Side:
     schema: pa.Schema
     blob_columns: tuple[int, ...]
 
-    def images(self, row_ids: RowIds) -> pa.Table:
-        return self._read(row_ids, range(len(self.columns)))
+    def images(self, row_ids: RowIds, total: int | None = None) -> pa.Table:
+        """Complete rows; ``total`` is how many of them will be asked for in several calls."""
+        return self._read(row_ids, range(len(self.columns)), total)
 
     def plain(self, row_ids: RowIds) -> Callable[[RowIds], pa.Table]:
         """A reader of images without blobs that will be asked for these rows in all.
@@ -47,7 +48,8 @@ class Side:
         """
         positions = [each for each in range(len(self.columns)) if each not in self.blob_columns]
         if not self._is_best_read_whole(row_ids, positions):
-            return lambda row_ids: self._read(row_ids, positions)
+            total = len(row_ids)
+            return lambda row_ids: self._read(row_ids, positions, total)
         names = [self.columns[each] for each in positions]
         with store_errors("read a table"):
             table = self.handle.scanner(columns=names, with_row_id=True).to_table().combine_chunks()
@@ -66,8 +68,9 @@ class Side:
     def blobs(self, row_ids: RowIds) -> pa.Table:
         return self._read(row_ids, self.blob_columns)
 
-    def _read(self, row_ids: RowIds, positions: Sequence[int]) -> pa.Table:
-        return self._shown(rows_at(self.handle, row_ids, [self.columns[each] for each in positions]), positions)
+    def _read(self, row_ids: RowIds, positions: Sequence[int], total: int | None = None) -> pa.Table:
+        names = [self.columns[each] for each in positions]
+        return self._shown(rows_at(self.handle, row_ids, names, total), positions)
 
     def _shown(self, rows: pa.Table, positions: Sequence[int]) -> pa.Table:
         wanted = pa.schema([self.schema.field(each) for each in positions])

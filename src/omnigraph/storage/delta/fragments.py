@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.storage.delta.candidates import ID, ROW_ID, Candidates, Rows, no_rows, rows_of
+from omnigraph.storage.delta.candidates import ID, Candidates, Rows, no_rows, rows_of
 from omnigraph.storage.delta.live import State, moved_rows
 from omnigraph.storage.faults import store_errors
-from omnigraph.storage.images import RowIds
+from omnigraph.storage.images import RowIds, existing_rows
 from omnigraph.storage.tables import Handle
 
 
@@ -64,7 +64,7 @@ def rows_by_row_id(handle: Handle, row_ids: RowIds) -> Rows:
     """Those of the row ids that exist, with their ids."""
     if len(row_ids) == 0:
         return no_rows()
-    return rows_of(handle._take_rows(pa.array(row_ids, pa.uint64()), columns=[ID, ROW_ID]))
+    return rows_of(existing_rows(handle, row_ids, [ID]))
 
 
 @dataclass(frozen=True, slots=True)

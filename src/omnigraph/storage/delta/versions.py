@@ -6,20 +6,23 @@ restore brought back and what a transaction did that it does not know; such an i
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph import limits
-from omnigraph.storage.delta.candidates import ID, ROW_ID, Candidates, Rows, no_rows, rows_of
+from omnigraph.storage.delta.candidates import ID, Candidates, Rows, rows_of
 from omnigraph.storage.delta.fragments import plan, rows_by_row_id
 from omnigraph.storage.faults import READ_EXCEPTIONS, store_errors
+from omnigraph.storage.images import ROW_ID
 from omnigraph.storage.manifest import Pin
+from omnigraph.storage.same_rows import Mask
 from omnigraph.storage.tables import Handle, Tables
 
 #: Operations whose rows the version columns tell completely; the tests hold each against the full comparison.
 _UNDERSTOOD = frozenset({"Append", "Update", "Delete", "Overwrite", "CreateIndex", "Rewrite"})
+
+_CREATED, _UPDATED = "_row_created_at_version", "_row_last_updated_at_version"
 
 #: What pylance calls an operation that it has no class for.
 _UNNAMED = "BaseOperation"
@@ -41,12 +44,26 @@ def candidates(before: Handle, after: Handle) -> Candidates:
     if before.version > after.version:
         return candidates(after, before).reversed()
     with store_errors("compare two versions of a table"):
+        new, is_update = _touched(after, before.version)
         delta = after.delta(begin_version=before.version, end_version=after.version)
-        inserted, updated = _read(delta.get_inserted_rows()), _read(delta.get_updated_rows())
         deleted = [batch.column(ROW_ID).to_numpy() for batch in delta.get_deleted_row_ids()]
-        replaced = np.concatenate([updated.row_ids, *deleted]).astype(np.uint64)
-        new = Rows(pa.concat_arrays([inserted.ids, updated.ids]), np.concatenate([inserted.row_ids, updated.row_ids]))
+        replaced = np.concatenate([new.row_ids[is_update], *deleted]).astype(np.uint64)
         return Candidates(rows_by_row_id(before, np.unique(replaced)), new)
+
+
+def _touched(handle: Handle, begin: int) -> tuple[Rows, Mask]:
+    """Rows that were written after a version, and which of them existed then.
+
+    Lance's delta could give them too, but as complete rows; this reads ids and numbers only.
+    """
+    schema = pa.schema([pa.field(ID, pa.string()), *(pa.field(name, pa.uint64()) for name in (ROW_ID, _CREATED))])
+    found = []
+    for batch in handle.scanner(columns=[ID, _CREATED, _UPDATED], with_row_id=True).to_batches():
+        recent = pc.greater(batch.column(_UPDATED), begin)
+        found.append(batch.filter(recent).select(schema.names).cast(schema))
+    table = pa.Table.from_batches(found, schema)
+    existed = pc.less_equal(table.column(_CREATED), begin).to_numpy()
+    return rows_of(table), np.asarray(existed, np.bool_)
 
 
 def _same_lineage(tables: Tables, old: Pin, new: Pin) -> bool:
@@ -75,11 +92,3 @@ def _moves_nothing(handle: Handle, version: int) -> bool:
     older, newer = handle.checkout_version(version - 1), handle.checkout_version(version)
     found = plan(older, newer)
     return not (found.before_only or found.after_only or found.thinned) and older.schema == newer.schema
-
-
-def _read(reader: Any) -> Rows:
-    """Ids and row ids of a stream of complete rows; the rest is let go batch by batch."""
-    parts = [rows_of(pa.Table.from_batches([batch]).select([ID, ROW_ID])) for batch in reader]
-    if not parts:
-        return no_rows()
-    return Rows(pa.concat_arrays([part.ids for part in parts]), np.concatenate([part.row_ids for part in parts]))

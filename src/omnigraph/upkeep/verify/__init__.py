@@ -12,7 +12,7 @@ from omnigraph.storage.inspect import DAMAGE, damage_of
 from omnigraph.storage.snapshot import Snapshot
 from omnigraph.storage.store import GraphStore
 from omnigraph.upkeep.verify import control, history, schemas, tables
-from omnigraph.upkeep.verify.branch import CARDINALITY, ENDPOINTS, IDS, KEYS, UNIQUE, BranchCheck
+from omnigraph.upkeep.verify.branch import CARDINALITY, ENDPOINTS, IDS, KEYS, UNIQUE, VALUES, BranchCheck
 from omnigraph.upkeep.verify.patience import lasting
 from omnigraph.upkeep.verify.report import Check, Ledger, Problem, VerifyReport
 
@@ -30,6 +30,7 @@ CHECKS: dict[str, str] = {
     tables.HEADS: "no table moved past what the graph shows",
     IDS: "no id occurs twice",
     KEYS: "ids are the texts of their keys",
+    VALUES: "@range, @check and enums hold",
     UNIQUE: "@unique holds",
     ENDPOINTS: "every edge finds its nodes",
     CARDINALITY: "@card holds for every source with edges",

@@ -17,6 +17,7 @@ from omnigraph.upkeep.verify.tables import FILES, check_columns, check_indexes, 
 
 IDS = "ids"
 KEYS = "keys"
+VALUES = "values"
 UNIQUE = "unique"
 ENDPOINTS = "endpoints"
 CARDINALITY = "cardinality"
@@ -85,6 +86,11 @@ class BranchCheck:
             with self._ledger.looking_at(KEYS, count):
                 wrong = rows.wrong_keys(table.handle, type_)
             self._note(KEYS, branch, table, wrong, "ids differ from their keys")
+        if rows.ruled_columns(type_):
+            with self._ledger.looking_at(VALUES, count):
+                said = rows.wrong_value(table.handle, type_)
+            if said is not None:
+                self._ledger.add(VALUES, branch, table.key, said)
         for columns in type_.uniques:
             texts = rows.tuple_text(type_, columns)
             with self._ledger.looking_at(UNIQUE, count):

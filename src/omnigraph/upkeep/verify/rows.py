@@ -1,4 +1,4 @@
-"""Checks on the rows of a branch: ids, keys, unique tuples, endpoints, cardinality.
+"""Checks on the rows of a branch: ids, keys, values, unique tuples, endpoints, cardinality.
 
 Rows are streamed and become fingerprints; only those are held, a bounded number at a time. Whatever looks wrong by its
 fingerprint is read again as text before it is called a problem.
@@ -15,11 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph import limits
+from omnigraph.errors import InvalidRow
 from omnigraph.schema.canonical import canonical_text, composite_id
 from omnigraph.schema.catalog import EdgeType, NodeType, PropertyType, Scalar
 from omnigraph.storage.inspect import stream
 from omnigraph.storage.tables import Handle
 from omnigraph.upkeep.verify.fingerprints import Fingerprints, fingerprints
+from omnigraph.write.rows import check_values
 
 Type: TypeAlias = NodeType | EdgeType
 
@@ -131,6 +133,24 @@ def wrong_keys(handle: Handle, node: NodeType) -> Wrong | None:
         count += len(found)
         examples += found[: limits.VERIFY_EXAMPLES].to_pylist()
     return Wrong(count, tuple(examples[: limits.VERIFY_EXAMPLES])) if count else None
+
+
+def ruled_columns(type_: Type) -> tuple[str, ...]:
+    """The properties whose single values have a rule."""
+    enums = {name for name, found in type_.properties.items() if found.type.enum_values is not None}
+    if isinstance(type_, EdgeType):
+        return tuple(sorted(enums))
+    return tuple(sorted(enums | {rule.property for rule in type_.ranges} | {rule.property for rule in type_.checks}))
+
+
+def wrong_value(handle: Handle, type_: Type) -> str | None:
+    """The first value that breaks ``@range``, ``@check`` or an enum, in the words in which a write is refused."""
+    for batch in stream(handle, ruled_columns(type_)):
+        try:
+            check_values(type_, {name: batch.column(name) for name in batch.schema.names})
+        except InvalidRow as error:
+            return error.message
+    return None
 
 
 def _exact_counts(handle: Handle, texts: Texts, suspects: Fingerprints) -> pa.StructArray:

@@ -17,6 +17,7 @@ import pyarrow as pa
 from omnigraph.errors import InputError, TypeNotFound
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.storage import inputs
+from omnigraph.write.load.blocks import read_errors
 
 PathLike: TypeAlias = str | os.PathLike[str]
 Source: TypeAlias = PathLike | Iterable[PathLike] | Mapping[str, Any]
@@ -134,7 +135,8 @@ def _expanded(given: Any) -> list[str]:
     if not isinstance(given, str | os.PathLike):
         raise InputError(f"a source is a path, not a {type(given).__name__}", hint="pass paths, or a mapping of types")
     text = os.fspath(given)
-    found = inputs.files_of(text)
+    with read_errors(text):
+        found = inputs.files_of(text)
     if found is None:
         return [text]
     if inputs.is_pattern(text):

@@ -1,0 +1,64 @@
+"""The comparisons that a process made last, so that the next page of a large block need not make them again.
+
+States never change, so what was found stays true. Only ids and places are kept, no rows, and no more of them than a
+fixed number; nothing breaks when one is forgotten.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from weakref import WeakKeyDictionary
+
+from omnigraph import limits
+from omnigraph.storage.delta import OrderedChanges, table_delta
+from omnigraph.storage.manifest import Pin
+from omnigraph.storage.store import GraphStore
+
+_Key = tuple[tuple[object, ...] | None, tuple[object, ...] | None, tuple[str, ...]]
+
+
+class RecentDeltas:
+    """Recent comparisons of one graph, shared by its threads."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[_Key, OrderedChanges] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def changes(self, store: GraphStore, before: Pin | None, after: Pin | None, ops: tuple[str, ...]) -> OrderedChanges:
+        """What changed between two states of a table, in the order of the ids."""
+        key = (_place(before), _place(after), ops)
+        with self._lock:
+            found = self._known.get(key)
+            if found is not None:
+                self._known.move_to_end(key)
+                return found
+        found = table_delta(store.tables, before, after).ordered(ops)
+        if _is_unmistakable(before) and _is_unmistakable(after):
+            self._keep(key, found)
+        return found
+
+    def _keep(self, key: _Key, found: OrderedChanges) -> None:
+        with self._lock:
+            self._known[key] = found
+            while sum(map(len, self._known.values())) > limits.RECENT_CHANGES or len(self._known) > limits.OPEN_TABLES:
+                self._known.popitem(last=False)
+
+
+_of_stores: WeakKeyDictionary[GraphStore, RecentDeltas] = WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+def recent_deltas(store: GraphStore) -> RecentDeltas:
+    """The comparisons of a graph; they go with it."""
+    with _lock:
+        return _of_stores.setdefault(store, RecentDeltas())
+
+
+def _place(pin: Pin | None) -> tuple[object, ...] | None:
+    return None if pin is None else (pin.location, pin.branch, pin.version, pin.origin, pin.row_count)
+
+
+def _is_unmistakable(pin: Pin | None) -> bool:
+    """Whether a pin means the same version for ever: numbers of a branch that is made again repeat."""
+    return pin is None or pin.branch is None or pin.origin is not None

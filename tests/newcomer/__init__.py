@@ -1,0 +1,1 @@
+"""What somebody who just cloned the repository does."""
