@@ -36,6 +36,7 @@ SHOWN = {
 }
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_the_blocks_of_a_document_run(document: Path, tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")  # documents are read at the root of the repository
@@ -45,7 +46,7 @@ def test_the_blocks_of_a_document_run(document: Path, tmp_path: Path) -> None:
         env={**os.environ, "OMNIGRAPH_HOME": str(tmp_path / "home")},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=540,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
@@ -63,13 +64,15 @@ def test_what_the_readme_shows_is_what_is_printed() -> None:
     assert table in text
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_the_demo_tells_the_whole_story(tmp_path: Path) -> None:
     ended = subprocess.run(
         [sys.executable, ROOT / "examples/demo.py"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=540,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr

@@ -144,9 +144,34 @@ def ruled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.mark.usefixtures("every_step_on_spark")
+#: Each kind of work that executors do for the rules, once: counting, cascades, collapsing, replacing.
+ON_SPARK = (
+    "a rejected node takes its edges and their counts along",
+    "the last record of an id wins a merge",
+    "an overwrite strands edges that stay",
+    "replaced rows keep their unique values",
+)
+
+
 @pytest.mark.parametrize("name", TOGETHER)
 def test_rows_that_do_not_fit_together_are_judged_alike(name: str, ruled: Path, tmp_path: Path) -> None:
+    _judge(name, ruled, tmp_path)
+
+
+@pytest.mark.usefixtures("every_step_on_spark")
+@pytest.mark.parametrize("name", ON_SPARK)
+def test_executors_judge_rows_together_as_the_driver_does(name: str, ruled: Path, tmp_path: Path) -> None:
+    _judge(name, ruled, tmp_path)
+
+
+@pytest.mark.torture
+@pytest.mark.usefixtures("every_step_on_spark")
+@pytest.mark.parametrize("name", sorted(set(TOGETHER) - set(ON_SPARK)))
+def test_executors_judge_everything_as_the_driver_does(name: str, ruled: Path, tmp_path: Path) -> None:
+    _judge(name, ruled, tmp_path)
+
+
+def _judge(name: str, ruled: Path, tmp_path: Path) -> None:
     mode, records = TOGETHER[name]
     pair = Pair(tmp_path, None, ruled)
     lines = [json.dumps(record) for record in records]
@@ -155,7 +180,6 @@ def test_rows_that_do_not_fit_together_are_judged_alike(name: str, ruled: Path, 
     assert (failed.error is None) == (kept.error is None and not kept.rejects)
 
 
-@pytest.mark.usefixtures("every_step_on_spark")
 def test_more_rejects_than_allowed_refuse_the_load_alike(ruled: Path, tmp_path: Path) -> None:
     pair = Pair(tmp_path, None, ruled)
     lines = [json.dumps(record) for record in [*NODES, *(_edge("E", "a", f"zz{number}") for number in range(6))]]

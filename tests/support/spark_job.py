@@ -25,6 +25,7 @@ edge LivesIn: Person -> City { mark: String }
 """
 TYPES = ("Person", "Firm", "City", "Knows", "WorksAt", "LivesIn")
 ROWS = 4
+CHILD_SECONDS = 600  # a session starts in five seconds, or in minutes on a busy machine
 
 
 def write_input(folder: Path, mark: str) -> Path:
@@ -51,8 +52,14 @@ def counts(graph: og.Graph, mark: str, branch: str = "main") -> set[int]:
 
 def run_job(uri: str, folder: Path, job_id: str, failpoints: str = "", **env: str) -> subprocess.CompletedProcess[str]:
     """Run the child to its end, whatever that is."""
-    command = [sys.executable, "-m", "tests.support.spark_job", uri, str(folder), job_id, failpoints]
-    return subprocess.run(command, cwd=ROOT, env=os.environ | env, capture_output=True, text=True, timeout=240)
+    return run_child([sys.executable, "-m", "tests.support.spark_job", uri, str(folder), job_id, failpoints], **env)
+
+
+def run_child(command: list[str], **env: str) -> subprocess.CompletedProcess[str]:
+    """Run a process of Spark's in the root of the repository."""
+    return subprocess.run(
+        command, cwd=ROOT, env=os.environ | env, capture_output=True, text=True, timeout=CHILD_SECONDS, check=False
+    )
 
 
 def main(uri: str, folder: str, job_id: str, armed: str) -> None:
