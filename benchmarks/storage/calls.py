@@ -43,6 +43,7 @@ KINDS: tuple[tuple[str, str], ...] = (
     ("tables: transactions", r"(nodes|edges)/[^/]+/(tree/.*/)?_transactions"),
     ("tables: indexes", r"(nodes|edges)/[^/]+/(tree/.*/)?_indices"),
     ("tables: rows", r"(nodes|edges)"),
+    ("listings of the root", r"$"),
 )
 
 #: Method and kind of object → number of calls.

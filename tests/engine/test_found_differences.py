@@ -8,7 +8,7 @@ import pytest
 
 from tests.engine.differential import changes, jsonl_rows
 from tests.engine.rich_graph import CATALOG, rich_graph
-from tests.engine.running import needs_queries, oracle_answer
+from tests.engine.running import oracle_answer
 
 ITEMS = [f'{{"type":"Item","data":{{"key":"n{number}","n":{number}}}}}' for number in range(4)]
 NOTES = [f'{{"type":"Note","data":{{"id":"n{number}","text":"red"}}}}' for number in range(4)]
@@ -50,7 +50,6 @@ FOUND = {
 }  # fmt: skip
 
 
-@needs_queries
 @pytest.mark.parametrize("name", FOUND)
 def test_engine_and_naive_evaluator_agree(name: str, tmp_path: Path) -> None:
     text, lines = FOUND[name]

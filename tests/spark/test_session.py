@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -34,6 +35,13 @@ def test_settings_of_the_caller_win_over_the_defaults(spark: SparkSession) -> No
 def test_a_session_that_runs_is_used_again(spark: SparkSession) -> None:
     assert ogs.session() is spark
     assert ogs.session("local[2]") is spark
+
+
+def test_another_thread_uses_the_same_session_and_changes_none_of_its_settings(spark: SparkSession) -> None:
+    before = spark.conf.get("spark.master"), spark.conf.get("spark.driver.memory")
+    with ThreadPoolExecutor(1) as threads:
+        assert threads.submit(ogs.session).result() is spark
+    assert (spark.conf.get("spark.master"), spark.conf.get("spark.driver.memory")) == before
 
 
 def test_a_session_on_another_master_is_refused(spark: SparkSession) -> None:

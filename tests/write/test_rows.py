@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -84,13 +85,21 @@ def test_an_integer_of_any_width_fits_or_is_refused_with_its_value(column: str) 
                 assert error.details["row"] == 1
 
 
+def test_a_whole_decimal_is_an_integer_as_spark_carries_large_ones() -> None:
+    assert _value("w", pa.array([None, 2**64 - 1], pa.decimal128(20))) == [None, 2**64 - 1]
+    assert (
+        _refused("i", pa.array([2**31], pa.decimal128(20))).message
+        == "property 'i' value 2147483648 exceeds Int32 range"
+    )
+
+
 @pytest.mark.parametrize(
     ("column", "values"),
     [
         ("i", pa.array([3.0])),
         ("i", pa.array(["3"])),
         ("i", pa.array([True])),
-        ("i", pa.array([3], pa.decimal128(5))),
+        ("i", pa.array([Decimal("3.5")])),
         ("i", pa.array([date(2024, 1, 1)])),
         ("b", pa.array([1])),
         ("b", pa.array(["true"])),

@@ -43,10 +43,10 @@ def session(master: str | None = None, **conf: object) -> SparkSession:
         InputError: a session on another master is running, or a setting can only be given to a new session.
     """
     settings = {name: _text(value) for name, value in conf.items()}
-    spark_session = _session_class()
-    running = spark_session.getActiveSession()
+    running = _running()
     if running is not None:
         return _reuse(running, master, settings)
+    spark_session = _session_class()
     if master is None and "SPARK_REMOTE" in os.environ:
         master = os.environ["SPARK_REMOTE"]
     if master is not None and master.startswith(_CONNECT):
@@ -59,14 +59,13 @@ def session(master: str | None = None, **conf: object) -> SparkSession:
 
 
 def active_session() -> SparkSession:
-    """The session of this thread, started with the defaults when there is none."""
-    running: SparkSession | None = _session_class().getActiveSession()
-    return running if running is not None else session()
+    """The session of this process, started with the defaults when there is none."""
+    return _running() or session()
 
 
 def require_spark() -> None:
     """Say in one sentence what is missing before a session can be had: pyspark, or Java for a session of our own."""
-    if _session_class().getActiveSession() is None and "SPARK_REMOTE" not in os.environ:
+    if _running() is None and "SPARK_REMOTE" not in os.environ:
         java_or_refuse()
 
 
@@ -79,6 +78,18 @@ def java_or_refuse() -> None:
         "Spark needs Java 17 or newer, and there is no java in JAVA_HOME or PATH",
         hint="install it with `apt install openjdk-17-jre-headless` or `brew install openjdk@17`",
     )
+
+
+def _running() -> SparkSession | None:
+    """The session of this thread, else the one that another thread started: a new one would change its settings."""
+    spark_session = _session_class()
+    from pyspark.errors import PySparkRuntimeError
+
+    try:
+        found: SparkSession = spark_session.active()
+    except PySparkRuntimeError:
+        return None
+    return found
 
 
 def _session_class() -> Any:
