@@ -323,9 +323,10 @@ class LimitError(OmniGraphError):
 class ResourceLimitExceeded(LimitError):
     code = "limit.resource"
 
-    def __init__(self, resource: str, actual: int, limit: int) -> None:
+    def __init__(self, resource: str, actual: int, limit: int, *, hint: str | None = None) -> None:
         super().__init__(
             f"resource limit exceeded for {resource}: actual {actual}, limit {limit}",
+            hint=hint,
             resource=resource,
             actual=actual,
             limit=limit,

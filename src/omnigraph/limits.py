@@ -198,6 +198,9 @@ DELTA_BATCH_BYTES: Final = 8 * 1024**2
 #: The same for blobs, each of which may be large.
 DELTA_BLOB_BATCH_ROWS: Final = 32
 
+#: Rows of a comparison that are kept for whoever asks for their images next.
+DELTA_KEPT_BYTES: Final = 1024**2
+
 #: So few rows are fetched by a filter on their row ids. For more it pays that Lance makes an index of all row ids,
 #: which takes up to 0.2 s per million rows and version.
 FILTERED_ROWS: Final = 4_096

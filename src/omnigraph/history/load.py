@@ -23,6 +23,7 @@ from omnigraph.errors import (
 from omnigraph.history.branches import create_branch, delete_branch, list_branches
 from omnigraph.progress import Report, Stage, silent
 from omnigraph.schema.catalog import Catalog
+from omnigraph.storage.commit import sidecar
 from omnigraph.storage.manifest import Commit
 from omnigraph.storage.store import GraphStore
 from omnigraph.write.load.gather import LoadRequest, read
@@ -64,10 +65,17 @@ def load(
         raise
     except (OmniGraphError, KeyboardInterrupt):
         if created:
-            with contextlib.suppress(OmniGraphError):
-                delete_branch(store, destination.branch)
+            unmake_branch(store, destination.branch)
         raise
     return _result(loaded, request, destination, created, timings)
+
+
+def unmake_branch(store: GraphStore, branch: str) -> None:
+    """Remove a branch that a failed load made. One that has a commit, or may still get one, stays."""
+    with contextlib.suppress(OmniGraphError):
+        unwritten = store.refresh(branch).version == store.branch_ref(branch).parent_version
+        if unwritten and not sidecar.pending(store.objects):
+            delete_branch(store, branch)
 
 
 def with_indexes(result: LoadResult, ensure: Callable[[str], Commit | None], report: Report = silent) -> LoadResult:

@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from omnigraph.spark.carrier import load
     from omnigraph.spark.export_job import export
     from omnigraph.spark.frames import query, read
+    from omnigraph.spark.merge_job import merge
 
-__all__ = ["export", "load", "query", "read", "session"]
+__all__ = ["export", "load", "merge", "query", "read", "session"]
 
 _HOME = {
     "export": "omnigraph.spark.export_job",
     "load": "omnigraph.spark.carrier",
+    "merge": "omnigraph.spark.merge_job",
     "query": "omnigraph.spark.frames",
     "read": "omnigraph.spark.frames",
 }

@@ -6,17 +6,15 @@ refused. A job that is run again under its name answers with the commit it made 
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
 from omnigraph import ids
-from omnigraph.errors import BranchNotFound, InputError, OmniGraphError, OutcomeUnknown, RecoveryRequired
+from omnigraph.errors import BranchNotFound, InputError, OutcomeUnknown, RecoveryRequired
 from omnigraph.graph.handle import Graph
-from omnigraph.history.branches import delete_branch
 from omnigraph.history.control import known_branch
-from omnigraph.history.load import Destination, make_branch, with_indexes
+from omnigraph.history.load import Destination, make_branch, unmake_branch, with_indexes
 from omnigraph.progress import Report, reporter
 from omnigraph.spark.cluster import Cluster
 from omnigraph.spark.load_job import LoadJob, Target
@@ -92,8 +90,7 @@ def load(
         except BaseException:
             job.remove_files()
             if created:
-                with contextlib.suppress(OmniGraphError):
-                    delete_branch(store, destination.branch)
+                unmake_branch(store, destination.branch)
             raise
         result = _result(destination, request, commit, job.counts, job.checked.rejected, created, job.timings)
         return with_indexes(result, lambda name: ensure_indices(store, catalog, name).commit, report)

@@ -24,10 +24,11 @@ Task = Callable[[Iterator[Any]], Iterator[Any]]
 
 
 class Cluster:
-    """A session, as a load uses it."""
+    """A session, as a load or a merge (``work``, for messages) uses it."""
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, work: str = "load") -> None:
         self.spark = spark
+        self._work = work
         self._group = f"omnigraph-{uuid.uuid4()}"
 
     @property
@@ -67,7 +68,7 @@ class Cluster:
 
     def collect(self, frame: DataFrame, stage: Stage | None = None) -> list[Any]:
         """Run, and bring the rows here."""
-        with self._named(stage), job_errors("load"):
+        with self._named(stage), job_errors(self._work):
             rows: list[Any] = frame.collect()
             return rows
 

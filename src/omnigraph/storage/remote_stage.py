@@ -23,6 +23,7 @@ from omnigraph import limits
 from omnigraph.errors import StorageError
 from omnigraph.storage import durable
 from omnigraph.storage.blobs import AS_BYTES, has_blobs, physical_rows
+from omnigraph.storage.commit import sidecar
 from omnigraph.storage.faults import store_errors
 from omnigraph.storage.location import Location
 from omnigraph.storage.objects import Objects
@@ -161,13 +162,31 @@ def staged_update(
 
 
 def remove_staged(table: StageTable, fragments: Sequence[str], keep: Sequence[str] = ()) -> None:
-    """Remove the files of fragments, except those that fragments in ``keep`` use. What fails stays for `cleanup`."""
+    """Remove the files of fragments, except those that fragments in ``keep`` use. What fails stays for `cleanup`.
+
+    Files that the table shows, or that a commit on its way may show, are never removed: whoever was interrupted need
+    not know how far its commit came.
+    """
     objects = Objects(table.location)
     part = f"tree/{table.branch}/" if table.branch else ""
-    for name in _files(fragments) - _files(keep):
+    unused = _files(fragments) - _files(keep)
+    try:
+        if not unused or sidecar.pending(objects):
+            return
+        unused -= _shown_files(table)
+    except StorageError:
+        return
+    for name in unused:
         with contextlib.suppress(StorageError):
             objects.delete(f"{table.path}/{part}data/{name}")
             objects.delete_below(f"{table.path}/{part}data/{name.removesuffix('.lance')}")
+
+
+def _shown_files(table: StageTable) -> set[str]:
+    newest = Tables(table.location).newest_or_none(table.path, table.branch)
+    if newest is None:
+        return set()
+    return {file.path for fragment in newest.get_fragments() for file in fragment.data_files()}
 
 
 def _files(fragments: Sequence[str]) -> set[str]:

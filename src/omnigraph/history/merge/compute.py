@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from omnigraph import limits
-from omnigraph.errors import ChangeSchemaBoundary, Conflict, InputError, MergeSchemaMismatch, ResourceLimitExceeded
+from omnigraph.errors import ChangeSchemaBoundary, Conflict, InputError, MergeSchemaMismatch
+from omnigraph.history.merge.carrier import Carrier
 from omnigraph.history.merge.plan import Disposition, TablePlan, plan_tables
 from omnigraph.history.merge.resolve import Resolve, Settled, named_tables, settle
 from omnigraph.history.merge.result import Kind, MergedRows, MergeResult
-from omnigraph.history.merge.rows import Side, decide, everything, split
+from omnigraph.history.merge.rows import Outcome, Side, decide, everything, split
 from omnigraph.history.merge.shared import Overlay, overlay_of, side_of
 from omnigraph.history.merge.source import Base, MergeSource, find_base, require_unchanged
 from omnigraph.history.merge.validate import conflict_order, violations
@@ -60,14 +60,15 @@ class Computed:
         )
 
 
-def compute(workspace: Workspace, catalog: Catalog, source: MergeSource, resolve: Resolve | None) -> Computed:
+def compute(
+    workspace: Workspace, catalog: Catalog, source: MergeSource, resolve: Resolve | None, carrier: Carrier
+) -> Computed:
     """What merging the source into the workspace's state means."""
     store, target = workspace.store, workspace.snapshot
     base = find_base(store, source, target)
     if base.snapshot is None:
         return Computed("already_up_to_date", source, target.branch, base.commit)
-    computation = _Computation(workspace, catalog, source, base, base.snapshot, resolve)
-    computed = computation.run()
+    computed = _Computation(workspace, catalog, source, base, base.snapshot, resolve, carrier).run()
     detours = [state for detour in base.detours for state in (detour.before, detour.after)]
     for read in (source.snapshot, base.snapshot, *detours):
         require_unchanged(store, read)
@@ -85,6 +86,7 @@ class _Computation:
         base: Base,
         base_state: Snapshot,
         resolve: Resolve | None,
+        carrier: Carrier,
     ) -> None:
         self._workspace = workspace
         self._store = workspace.store
@@ -93,11 +95,11 @@ class _Computation:
         self._base = base
         self._base_state = base_state
         self._resolve = resolve
+        self._carrier = carrier
         self._named = named_tables(resolve)
         self._changes: dict[str, Resolved] = {}
         self._pointers: dict[str, Pin] = {}
         self._open: list[Conflict] = []
-        self._bytes = 0
         laid = ((key, overlay_of(self._store, pin, key, base.detours)) for key, pin in base_state.pins.items())
         self._overlays: dict[str, Overlay] = {key: overlay for key, overlay in laid if overlay is not None}
 
@@ -111,7 +113,7 @@ class _Computation:
                 self._merge_table(plan)
         conflicts = sorted(self._open, key=conflict_order)
         if not conflicts and not self._takes_source_whole():
-            conflicts = violations(self._workspace, self._catalog, self._changes)
+            conflicts = violations(self._workspace, self._catalog, self._changes, self._carrier.values)
         return Computed(
             outcome="fast_forward" if self._base.is_target else "merged",
             source=self._source,
@@ -130,7 +132,7 @@ class _Computation:
     def _merge_table(self, plan: TablePlan) -> None:
         type_ = type_of(self._catalog, plan.table_key)
         theirs, ours = self._sides(plan)
-        outcome = everything(theirs) if plan.disposition is Disposition.ADOPT else decide(theirs, ours)
+        outcome = self._decide(plan, theirs, ours)
         settled = settle(type_, outcome, theirs, ours, self._resolve)
         self._open += settled.open
         if settled.open:
@@ -140,6 +142,11 @@ class _Computation:
         change = self._resolved(type_, plan, settled, theirs)
         if change.rows.num_rows or change.removed.num_rows:
             self._changes[plan.table_key] = change
+
+    def _decide(self, plan: TablePlan, theirs: Side, ours: Side) -> Outcome:
+        if plan.disposition is Disposition.ADOPT:
+            return everything(theirs)
+        return decide(theirs, ours, lambda source, target, ids: self._carrier.different(plan, source, target, ids))
 
     def _sides(self, plan: TablePlan) -> tuple[Side, Side]:
         require_same_columns(self._store, plan)
@@ -157,12 +164,7 @@ class _Computation:
     def _resolved(self, type_: NodeType | EdgeType, plan: TablePlan, settled: Settled, source: Side) -> Resolved:
         """The change of a table with the stored rows that it touches. What only the source inserted is not looked
         for: the row table proved that the target has no such row."""
-        rows = source.rows(settled.put)
-        if settled.given.num_rows:
-            rows = pa.concat_tables([rows.select(settled.given.column_names), settled.given], promote_options="default")
-        self._bytes += rows.nbytes
-        if self._bytes > limits.MERGE_BYTES:
-            raise ResourceLimitExceeded("bytes of rows in one merge", self._bytes, limits.MERGE_BYTES)
+        rows = self._carrier.put(type_, plan, settled, source)
         handle = self._workspace.readable(plan.table_key)
         extra = ("src",) if isinstance(type_, EdgeType) else ()
         sought = split(rows.column("id").combine_chunks(), self._certainly_new(settled, source))[1]

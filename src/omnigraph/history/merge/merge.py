@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from omnigraph import failpoints, ids
 from omnigraph.errors import InputError, InvalidName, MergeConflict, OmniGraphError
 from omnigraph.history.branches import delete_branch
+from omnigraph.history.merge.carrier import Carriers, in_process
 from omnigraph.history.merge.compute import Computed, compute
 from omnigraph.history.merge.resolve import Resolve, check_resolve
 from omnigraph.history.merge.result import MergeResult
@@ -36,8 +37,11 @@ class MergeRequest:
     delete_branch: bool = False
 
 
-def merge(store: GraphStore, catalog: Catalog, request: MergeRequest) -> MergeResult:
+def merge(store: GraphStore, catalog: Catalog, request: MergeRequest, carriers: Carriers = in_process) -> MergeResult:
     """Merge, or with ``dry_run`` tell what a merge would do.
+
+    Args:
+        carriers: makes who looks at rows, for each state of the target that the merge is computed against.
 
     Raises:
         MergeConflict: both sides changed an entity, or the result breaks a rule; nothing was written.
@@ -47,23 +51,24 @@ def merge(store: GraphStore, catalog: Catalog, request: MergeRequest) -> MergeRe
     source = capture(store, request.source)
     if request.dry_run:
         workspace = Workspace(store, store.snapshot(request.target), None)
-        return compute(workspace, catalog, source, request.resolve).result(dry_run=True)
+        return compute(workspace, catalog, source, request.resolve, carriers(workspace, source)).result(dry_run=True)
     last: list[Computed] = []
 
     def prepare(workspace: Workspace) -> Prepared:
-        computed = compute(workspace, catalog, source, request.resolve)
+        carrier = carriers(workspace, source)
+        computed = compute(workspace, catalog, source, request.resolve, carrier)
         last[:] = [computed]
         if computed.conflicts:
             raise _conflict(source, request.target, computed)
         if computed.outcome == "already_up_to_date":
             return Prepared()
-        return stage(workspace, computed)
+        return stage(workspace, computed, carrier)
 
     kind, schema = WriterKind.BRANCH_MERGE, catalog.hash or None
     writer = Writer(request.target, kind, request.actor, prepare, schema=schema)
     commit = run(store, writer)
     result = replace(last[0].result(dry_run=False), commit=commit)
-    return _without_source(store, result) if request.delete_branch else result
+    return without_source(store, result) if request.delete_branch else result
 
 
 def _check(request: MergeRequest) -> None:
@@ -90,7 +95,7 @@ def _conflict(source: MergeSource, target: str, computed: Computed) -> MergeConf
     )
 
 
-def _without_source(store: GraphStore, result: MergeResult) -> MergeResult:
+def without_source(store: GraphStore, result: MergeResult) -> MergeResult:
     """Delete the merged branch. The merge is done: whatever goes wrong here is told, not raised."""
     failpoints.reach("branch_merge.before_branch_delete")
     try:

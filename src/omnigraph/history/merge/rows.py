@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -45,6 +46,10 @@ class Side:
         return pa.concat_arrays([self.inserted, self.updated, self.deleted])
 
 
+#: Those of some ids, which two sides have put, whose rows are not the same on both.
+Differing: TypeAlias = Callable[[Side, Side, pa.Array], pa.Array]
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What a merge does to the target's rows of one table, by id.
@@ -60,13 +65,25 @@ class Outcome:
     conflicts: pa.Table
 
 
-def decide(source: Side, target: Side) -> Outcome:
-    """The row table of the merge. Whatever the source did and the target did not touch is taken over."""
+def different(source: Side, target: Side, ids: pa.Array) -> pa.Array:
+    """Those ids whose rows are not the same on both sides."""
+    if len(ids) == 0:
+        return ids
+    ours, theirs = in_order(target.rows(ids), ids), in_order(source.rows(ids), ids)
+    return ids.filter(pc.invert(same_rows(ours, theirs)))
+
+
+def decide(source: Side, target: Side, differing: Differing = different) -> Outcome:
+    """The row table of the merge. Whatever the source did and the target did not touch is taken over.
+
+    Args:
+        differing: finds out which rows that both sides put are not the same; by default here and at once.
+    """
     both_inserted, alone = split(source.inserted, target.inserted)
-    insert_conflicts = different(source, target, both_inserted)
+    insert_conflicts = differing(source, target, both_inserted)
 
     both_updated, rest = split(source.updated, target.updated)
-    update_conflicts = different(source, target, both_updated)
+    update_conflicts = differing(source, target, both_updated)
     lost_updates, updates = split(rest, target.deleted)
 
     kept_by_target, removals = split(source.deleted, target.updated)
@@ -88,14 +105,6 @@ def split(ids: pa.Array, others: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Those ids that are among the others, and those that are not."""
     among = pc.is_in(ids, value_set=others)
     return ids.filter(among), ids.filter(pc.invert(among))
-
-
-def different(source: Side, target: Side, ids: pa.Array) -> pa.Array:
-    """Those ids whose rows are not the same on both sides."""
-    if len(ids) == 0:
-        return ids
-    ours, theirs = in_order(target.rows(ids), ids), in_order(source.rows(ids), ids)
-    return ids.filter(pc.invert(same_rows(ours, theirs)))
 
 
 def in_order(rows: pa.Table, ids: pa.Array) -> pa.Table:

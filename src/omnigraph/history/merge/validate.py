@@ -6,7 +6,7 @@ before, so this gives the answer of a full check. The rules themselves are those
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -27,12 +27,21 @@ CARDINALITY_VIOLATION = "CardinalityViolation"
 VALUE_VIOLATION = "ValueConstraintViolation"
 
 
-def violations(workspace: Workspace, catalog: Catalog, changes: Mapping[str, Resolved]) -> list[Conflict]:
-    """Every rule that the target would break with these changes, by table key and id."""
+def violations(
+    workspace: Workspace,
+    catalog: Catalog,
+    changes: Mapping[str, Resolved],
+    values: Callable[[Resolved], Iterable[Conflict]] | None = None,
+) -> list[Conflict]:
+    """Every rule that the target would break with these changes, by table key and id.
+
+    Args:
+        values: checks the rows one by one, for changes that hold only the columns of the other rules.
+    """
     found: list[Conflict] = []
     by_key = dict(changes)
     for change in by_key.values():
-        found += _values(change)
+        found += values(change) if values else broken_values(change.type, change.rows)
         found += _uniques(workspace, change)
         found += _dangling(workspace, change, by_key)
         found += _stranded(workspace, catalog, change, by_key)
@@ -45,10 +54,9 @@ def conflict_order(conflict: Conflict) -> tuple[str, str, str, str]:
     return conflict.table_key, conflict.row_id or "", conflict.kind, conflict.message
 
 
-def _values(change: Resolved) -> Iterator[Conflict]:
+def broken_values(type_: NodeType | EdgeType, rows: pa.Table) -> Iterator[Conflict]:
     """Required, range, pattern and enum of each row that is put."""
     bad: list[tuple[int, OmniGraphError]] = []
-    type_, rows = change.type, change.rows
     for _ in halved(
         rows.num_rows,
         lambda start, count: conform(type_, rows.slice(start, count)),

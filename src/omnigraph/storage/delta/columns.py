@@ -8,7 +8,7 @@ of all rows can tell what changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -36,10 +36,12 @@ class Side:
     columns: tuple[str, ...]
     schema: pa.Schema
     blob_columns: tuple[int, ...]
+    _kept: list[tuple[RowIds, pa.Table]] = field(default_factory=list, repr=False, compare=False)
 
     def images(self, row_ids: RowIds, total: int | None = None) -> pa.Table:
         """Complete rows; ``total`` is how many of them will be asked for in several calls."""
-        return self._read(row_ids, range(len(self.columns)), total)
+        kept = self._recalled(row_ids)
+        return kept if kept is not None else self._read(row_ids, range(len(self.columns)), total)
 
     def plain(self, row_ids: RowIds) -> Callable[[RowIds], pa.Table]:
         """A reader of images without blobs that will be asked for these rows in all.
@@ -49,7 +51,7 @@ class Side:
         positions = [each for each in range(len(self.columns)) if each not in self.blob_columns]
         if not self._is_best_read_whole(row_ids, positions):
             total = len(row_ids)
-            return lambda row_ids: self._read(row_ids, positions, total)
+            return lambda row_ids: self._remembered(row_ids, self._read(row_ids, positions, total))
         names = [self.columns[each] for each in positions]
         with store_errors("read a table"):
             table = self.handle.scanner(columns=names, with_row_id=True).to_table().combine_chunks()
@@ -71,6 +73,20 @@ class Side:
     def _read(self, row_ids: RowIds, positions: Sequence[int], total: int | None = None) -> pa.Table:
         names = [self.columns[each] for each in positions]
         return self._shown(rows_at(self.handle, row_ids, names, total), positions)
+
+    def _remembered(self, row_ids: RowIds, rows: pa.Table) -> pa.Table:
+        """Few rows that were compared are most likely asked for next."""
+        if not self.blob_columns and len(row_ids) and rows.nbytes <= limits.DELTA_KEPT_BYTES:
+            self._kept[:] = [(row_ids, rows)]
+        return rows
+
+    def _recalled(self, row_ids: RowIds) -> pa.Table | None:
+        for known, rows in self._kept:
+            order = np.argsort(known)
+            places = order[np.minimum(np.searchsorted(known, row_ids, sorter=order), len(known) - 1)]
+            if np.array_equal(known[places], row_ids):
+                return rows.take(pa.array(places))
+        return None
 
     def _shown(self, rows: pa.Table, positions: Sequence[int]) -> pa.Table:
         wanted = pa.schema([self.schema.field(each) for each in positions])
@@ -112,8 +128,8 @@ def match(table_key: str, before: Handle, after: Handle) -> Matched:
         raise _boundary(table_key, before, after)
     schema = pa.schema([plain_field(after.schema.field(name)) for _, name in pairs])
     old_names = tuple(name for name, _ in pairs)
-    for old, field in zip(old_names, schema, strict=True):
-        if not _becomes(plain_field(before.schema.field(old)).type, field.type):
+    for old, new in zip(old_names, schema, strict=True):
+        if not _becomes(plain_field(before.schema.field(old)).type, new.type):
             raise _boundary(table_key, before, after)
     return Matched(
         Side(before, old_names, schema, _blob_positions(before, old_names)),

@@ -1,0 +1,291 @@
+"""`ogs.merge`: the merge of `Graph.branches.merge` with the rows on executors.
+
+The same code decides about ids, conflicts and rules; only what looks at whole rows is done by tasks, see
+`merge_task.py`. The driver holds ids, row ids and the columns that rules about rows together look at. Nothing is staged
+before it is certain that there is no conflict; what an attempt staged in vain is removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph import ids, limits
+from omnigraph.errors import (
+    Conflict,
+    CorruptGraph,
+    OmniGraphError,
+    OutcomeUnknown,
+    RecoveryRequired,
+    ResourceLimitExceeded,
+)
+from omnigraph.graph import Graph
+from omnigraph.history.control import known_branch
+from omnigraph.history.merge.carrier import Carrier, with_given
+from omnigraph.history.merge.merge import MergeRequest, without_source
+from omnigraph.history.merge.merge import merge as merge_branches
+from omnigraph.history.merge.plan import TablePlan
+from omnigraph.history.merge.resolve import Resolve, Settled
+from omnigraph.history.merge.result import MergeResult
+from omnigraph.history.merge.rows import Side
+from omnigraph.history.merge.source import MergeSource, require_unchanged
+from omnigraph.history.merge.validate import broken_values
+from omnigraph.schema.catalog import EdgeType, NodeType
+from omnigraph.spark.cluster import Cluster
+from omnigraph.spark.merge_task import (
+    CHUNK,
+    NEW,
+    OTHER,
+    PLACE,
+    PLACE_DDL,
+    ROW,
+    GroupTask,
+    checking,
+    comparing,
+    staging,
+    write_put,
+)
+from omnigraph.spark.session import active_session, require_spark
+from omnigraph.spark.wire import ANSWER_DDL, answers_of
+from omnigraph.storage.commit.prepared import PreparedTable
+from omnigraph.storage.commit.protocol import Workspace
+from omnigraph.storage.fragments import TableAt
+from omnigraph.storage.images import rows_at
+from omnigraph.storage.remote_stage import StageTable, delete_stored, remove_staged, staged_append, staged_update
+from omnigraph.storage.stage import Found, Staged, locate
+from omnigraph.storage.store import GraphStore
+from omnigraph.storage.tables import Handle
+from omnigraph.write.commit import found_rows
+from omnigraph.write.sets import Resolved
+
+_Numbers = npt.NDArray[np.int64]
+
+
+def merge(
+    graph: Graph,
+    source: str,
+    into: str = ids.MAIN,
+    *,
+    resolve: Resolve | None = None,
+    delete_branch: bool = False,
+) -> MergeResult:
+    """Merge what a branch changed into another one on Spark; arguments, result and errors as `Branches.merge`.
+
+    Raises:
+        MergeConflict: there are conflicts; nothing was written.
+    """
+    require_spark()
+    request = MergeRequest(known_branch(source), known_branch(into), graph._actor, resolve=resolve)
+    store = graph._writer()
+    attempts = Attempts(Cluster(active_session(), "merge"))
+    try:
+        result = merge_branches(store, graph.catalog_of(request.target), request, attempts.begin)
+    except (OutcomeUnknown, RecoveryRequired):
+        raise  # the commit may still come true
+    except OmniGraphError:
+        attempts.remove_files()
+        raise
+    attempts.remove_files(but_last=result.commit is not None)
+    return without_source(store, result) if delete_branch else result
+
+
+class Attempts:
+    """The carriers of one merge: one for each state of the target that it was computed against."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._made: list[OnSpark] = []
+
+    def begin(self, workspace: Workspace, source: MergeSource) -> Carrier:
+        self._made.append(OnSpark(self._cluster, workspace.store, source))
+        return self._made[-1]
+
+    def remove_files(self, *, but_last: bool = False) -> None:
+        for attempt in self._made[:-1] if but_last else self._made:
+            attempt.remove_files()
+
+
+@dataclass(frozen=True, slots=True)
+class _Put:
+    """Rows that one table gets.
+
+    Attributes:
+        rows: row ids in the source's version, in the order of ``ids``.
+        order: places in stored order.
+        given: rows that the caller gave.
+    """
+
+    source: TableAt
+    columns: tuple[str, ...]
+    ids: pa.Array
+    rows: _Numbers
+    order: _Numbers
+    given: pa.Table
+
+
+class OnSpark:
+    """One attempt of a merge, carried by Spark. Few rows are looked at in this process."""
+
+    def __init__(self, cluster: Cluster, store: GraphStore, source: MergeSource) -> None:
+        self._cluster = cluster
+        self._store = store
+        self._source = source
+        self._puts: dict[str, _Put] = {}
+        self._written: list[tuple[StageTable, list[str]]] = []
+
+    def different(self, plan: TablePlan, source: Side, target: Side, ids: pa.Array) -> pa.Array:
+        if len(ids) == 0:
+            return ids
+        theirs, ours = TableAt(self._store.location, plan.source), TableAt(self._store.location, plan.target)
+        found = _in_order(locate(theirs.open(), ids), ids)
+        others = _in_order(locate(ours.open(), ids), ids).row_ids.astype(np.int64)
+        order = np.argsort(found.addresses)
+        chunks = _chunks(found.row_ids.astype(np.int64)[order], others[order], order)
+        differing = self._run(chunks, comparing(theirs, ours, theirs.schema.names), PLACE_DDL)
+        places = np.sort(np.array([row[PLACE] for row in differing], np.int64))
+        return ids.take(pa.array(places))
+
+    def put(self, type_: NodeType | EdgeType, plan: TablePlan, settled: Settled, source: Side) -> pa.Table:
+        theirs = TableAt(self._store.location, plan.source)
+        handle = theirs.open()
+        found = _in_order(locate(handle, settled.put), settled.put)
+        rows = found.row_ids.astype(np.int64)
+        order = np.argsort(found.addresses)
+        names = tuple(handle.schema.names)
+        self._puts[plan.table_key] = _Put(theirs, names, settled.put, rows, order, settled.given)
+        keys = rows_at(handle, found.row_ids, [name for name in names if name in _key_columns(type_)])
+        keys = with_given(keys, settled.given.select(keys.column_names))
+        for name in keys.column_names:
+            size = keys.column(name).nbytes
+            if size > limits.LOAD_COLUMN_BYTES:
+                raise ResourceLimitExceeded(f"bytes of '{name}' in one merge", size, limits.LOAD_COLUMN_BYTES)
+        return keys
+
+    def values(self, change: Resolved) -> Iterable[Conflict]:
+        key = change.type.table_key
+        put = self._puts[key]
+        rows = put.rows[put.order]
+        answers = self._run(
+            _chunks(rows, np.full(len(rows), NEW), put.order),
+            checking(change.type, put.source, put.columns),
+            ANSWER_DDL,
+        )
+        yield from (Conflict(key, *answer.body) for answer in answers_of(answers))
+        yield from broken_values(change.type, put.given)
+
+    def stage(self, workspace: Workspace, changes: Sequence[Resolved]) -> dict[str, PreparedTable]:
+        try:
+            tables = {change.type.table_key: self._stage(workspace, change) for change in changes}
+            require_unchanged(self._store, self._source.snapshot)  # its rows were read again
+        except BaseException:
+            self.remove_files()  # nothing of it can have been committed
+            raise
+        return tables
+
+    def remove_files(self) -> None:
+        for table, fragments in self._written:
+            remove_staged(table, fragments)
+        self._written.clear()
+
+    def _stage(self, workspace: Workspace, change: Resolved) -> PreparedTable:
+        key = change.type.table_key
+        pin, handle = workspace.writable(key)
+        location, branch = self._store.location, self._store.lance_branch(workspace.snapshot.branch)
+        table = StageTable(location.uri, dict(location.options), pin.location, branch, handle.version)
+        put, replaced, removed = self._puts[key], found_rows(change.replaced), found_rows(change.removed)
+        fragments: list[str] = []
+        self._written.append((table, fragments))
+        others = _kept(put.ids, replaced)[put.order]
+        task = staging(put.source, table, put.columns)
+        answers = answers_of(self._run(_chunks(put.rows[put.order], others, put.order), task, ANSWER_DDL))
+        for answer in sorted(answers, key=lambda each: each.number):
+            fragments += answer.body
+        fragments += _write_given(table, handle, put.given, replaced)
+        gone = np.concatenate([replaced.addresses, removed.addresses])
+        after = pin.row_count + change.rows.num_rows - len(gone)
+        staged = _transaction(table, handle, fragments, gone, after)
+        # Not `reads_rows`: when the target moves, the whole merge is computed again on what it became.
+        return PreparedTable(pin, handle, staged, reads_rows=False)
+
+    def _run(self, chunks: pa.Table, task: GroupTask, ddl: str) -> list[Any]:
+        """What a task answers for each chunk; few rows are not worth a job."""
+        if chunks.num_rows <= limits.DRIVER_ROWS:
+            return [row for group in _by_chunk(chunks) for row in task(group).to_pylist()]
+        tasks = pc.max(chunks.column(CHUNK)).as_py() + 1
+        # Partitions by number of chunks: Spark would bring so few bytes together in one task.
+        frame = self._cluster.spark.createDataFrame(chunks).repartition(tasks, CHUNK)
+        return self._cluster.collect(frame.groupBy(CHUNK).applyInArrow(task, ddl))
+
+
+def _key_columns(type_: NodeType | EdgeType) -> set[str]:
+    """What rules about rows together look at."""
+    ends = {"src", "dst"} if isinstance(type_, EdgeType) else set()
+    return {"id", *ends, *(name for columns in type_.uniques for name in columns)}
+
+
+def _in_order(found: Found, wanted: pa.Array) -> Found:
+    """Where rows lie, in the order of their ids; each is there."""
+    places = pc.index_in(wanted, value_set=found.ids)
+    if places.null_count:
+        raise CorruptGraph(f"a table lost {places.null_count} rows while it was read")
+    at = places.to_numpy()
+    return Found(wanted, found.row_ids[at], found.addresses[at])
+
+
+def _kept(put: pa.Array, replaced: Found) -> _Numbers:
+    """For each id the row id of the row that it replaces, or `NEW`."""
+    places = pc.index_in(put, value_set=replaced.ids)
+    known = places.is_valid().to_numpy(zero_copy_only=False)
+    kept = np.full(len(put), NEW, np.int64)
+    kept[known] = replaced.row_ids[places.drop_null().to_numpy()].astype(np.int64)
+    return kept
+
+
+def _chunks(rows: _Numbers, others: _Numbers, places: _Numbers) -> pa.Table:
+    """Rows for tasks, each chunk either of new rows only or of none, in the order given."""
+    numbers = np.empty(len(rows), np.int64)
+    first = 0
+    for among in (others != NEW, others == NEW):
+        count = int(among.sum())
+        numbers[among] = first + np.arange(count) // limits.FRAGMENT_ROWS
+        first += -(-count // limits.FRAGMENT_ROWS)
+    return pa.table({CHUNK: numbers, ROW: rows, OTHER: others, PLACE: places})
+
+
+def _by_chunk(chunks: pa.Table) -> Iterator[pa.Table]:
+    for number in pc.unique(chunks.column(CHUNK)).to_pylist():
+        yield chunks.filter(pc.equal(chunks.column(CHUNK), number))
+
+
+def _write_given(table: StageTable, handle: Handle, given: pa.Table, replaced: Found) -> list[str]:
+    if given.num_rows == 0:
+        return []
+    others = _kept(given.column("id").combine_chunks(), replaced)
+    fragments: list[str] = []
+    for among in (others != NEW, others == NEW):
+        if among.any():
+            fragments += write_put(table, handle, given.filter(pa.array(among)), others[among])
+    return fragments
+
+
+def _transaction(
+    table: StageTable, handle: Handle, fragments: Sequence[str], gone: npt.NDArray[np.uint64], rows_after: int
+) -> Staged:
+    """New fragments, and stored ones without the rows that go."""
+    if len(gone) == 0:
+        return staged_append(handle, fragments, rows_after)
+    changed, removed = [], []
+    fragment_of, offsets = gone >> np.uint64(32), (gone & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    for number in np.unique(fragment_of).tolist():
+        left = delete_stored(table, handle, number, offsets[fragment_of == number])
+        if left is None:
+            removed.append(number)
+        else:
+            changed.append(left)
+    return staged_update(handle, fragments, changed, removed, rows_after)
