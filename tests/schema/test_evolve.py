@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from omnigraph.errors import OmniGraphError, SchemaIdentityError
@@ -26,8 +26,6 @@ from omnigraph.schema.evolve import (
     WidenProperty,
     plan_change,
 )
-from omnigraph.schema.evolve.identity import evolved_identity
-from omnigraph.schema.identity import initial_identity
 from omnigraph.schema.ir import ir_of
 from tests.schema.library import LIBRARY
 from tests.schema.strategies import Declaration, Draft, drafts, edited, hinted, with_new_name
@@ -77,34 +75,6 @@ def test_renaming_everything_with_hints_only_renames(draft: Draft, rng: random.R
     assert {type(step) for step in plan.steps} <= {RenameType, RenameProperty}
     _check(plan, before, after)
     _check(plan_change(after, after), after, after)
-
-
-@settings(max_examples=20)
-@given(drafts(), drafts())
-def test_numbers_are_kept_or_new(first: Draft, second: Draft) -> None:
-    before, after = compile_schema(first.text()), compile_schema(second.text())
-    old = initial_identity(before.catalog)
-    new = evolved_identity(old, before, after)
-    kept = [(known, found) for known, found in zip(_numbers(old), _numbers(new), strict=True)]
-    for known, found in kept:
-        assert len(set(found.values())) == len(found)
-        for entity, number in found.items():
-            assert number == known[entity] if entity in known else old.next <= number < new.next
-    assert evolved_identity(new, after, after) == new
-
-
-def test_numbers_survive_a_rename_and_not_a_drop() -> None:
-    first = compile_schema("node A { x: I32 y: I32 } edge E: A -> A")
-    renamed = compile_schema('node B @rename_from("A") { z: I32 @rename_from("x") y: I32 } edge E: B -> B')
-    old = initial_identity(first.catalog)
-    new = evolved_identity(old, first, renamed)
-    assert (new.types["node:B"], new.tables["node:B"]) == (old.types["node:A"], old.tables["node:A"])
-    assert new.properties["node:B.z"] == old.properties["node:A.x"]
-    assert new.next == old.next
-    dropped = compile_schema("node C {}")
-    again = evolved_identity(evolved_identity(old, first, dropped), dropped, first)
-    assert again.types["node:A"] > old.next
-    assert again.tables["node:A"] > again.types["node:A"]
 
 
 def test_hints_that_were_followed_are_warned_about_at_their_place() -> None:
@@ -186,10 +156,6 @@ def _meaning(schema: CompiledSchema) -> str:
         for column in type_["properties"]:
             column["annotations"] = [each for each in column["annotations"] if each["name"] != "index"]
     return json.dumps(found)  # Python takes true for 1
-
-
-def _numbers(identity: object) -> tuple[dict[str, int], ...]:
-    return identity.types, identity.properties, identity.tables  # type: ignore[attr-defined]
 
 
 def _renamed(draft: Draft, rng: random.Random) -> str:

@@ -14,7 +14,6 @@ from omnigraph.errors import CorruptGraph, NewerFormat
 from omnigraph.schema import Catalog, compile_schema
 from omnigraph.schema.catalog import Annotation
 from omnigraph.schema.fnv import fnv1a_32, fnv1a_64
-from omnigraph.schema.identity import initial_identity
 from omnigraph.schema.ir import ir_hash
 from omnigraph.schema.ir_reader import catalog_from_ir
 from omnigraph.schema.paths import table_path
@@ -165,24 +164,3 @@ def test_stored_form_of_newer_software_is_refused() -> None:
 def test_stored_form_with_missing_parts_is_refused(ir: dict[str, Any]) -> None:
     with pytest.raises(CorruptGraph, match="compiled schema"):
         catalog_from_ir(ir)
-
-
-def test_identity_numbers_at_creation() -> None:
-    identity = initial_identity(compile_schema(LIBRARY).catalog)
-    assert identity.types == {
-        "interface:Titled": 1,
-        "node:Author": 2,
-        "node:Paper": 3,
-        "edge:Cites": 4,
-        "edge:WrittenBy": 5,
-    }
-    assert list(identity.properties.items())[:5] == [
-        ("interface:Titled.title", 6),
-        ("node:Author.born", 7),
-        ("node:Author.first", 8),
-        ("node:Author.last", 9),
-        ("node:Paper.doi", 10),
-    ]
-    assert identity.properties["edge:WrittenBy.position"] == 18
-    assert identity.tables == {"node:Author": 19, "node:Paper": 20, "edge:Cites": 21, "edge:WrittenBy": 22}
-    assert identity.next == 23

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -22,11 +23,11 @@ if TYPE_CHECKING:
 State: TypeAlias = At | Snapshot
 
 
-class ChangeVerbs:
+class ChangeVerbs(ABC):
     """What `Graph` can tell about changes."""
 
-    def _reader(self) -> GraphStore:
-        raise NotImplementedError
+    @abstractmethod
+    def _reader(self) -> GraphStore: ...
 
     def diff(
         self,

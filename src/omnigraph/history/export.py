@@ -102,12 +102,6 @@ def export_result(
     )
 
 
-def export_lines(store: GraphStore, snapshot: Snapshot, types: Sequence[str] | None = None) -> Iterator[memoryview]:
-    """The lines of an export in pieces of some thousand rows."""
-    for pin in selected_pins(snapshot, types):
-        yield from lines_of(store, pin)
-
-
 def selected_pins(snapshot: Snapshot, types: Sequence[str] | None) -> list[Pin]:
     """The tables of the chosen types, ascending by table key; a name may mean a node type and an edge type."""
     pins = [pin for _, pin in sorted(snapshot.pins.items())]

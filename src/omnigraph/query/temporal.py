@@ -126,11 +126,6 @@ def from_millis(millis: int) -> datetime:
         raise ValueError(f"DateTime value out of range: {millis}") from None
 
 
-def format_date(day: date) -> str:
-    """``YYYY-MM-DD``, as results show it."""
-    return day.isoformat()
-
-
 def format_datetime(moment: datetime) -> str:
     """``YYYY-MM-DDTHH:MM:SS.mmmZ``, as results show it."""
     return to_utc(moment).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"

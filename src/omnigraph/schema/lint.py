@@ -44,8 +44,6 @@ LINT_CODES: dict[str, LintCode] = {
     )
 }
 
-RESERVED_FAMILIES = ("CD", "BC", "NM", "OW", "NL", "VE", "ED", "LK")
-
 
 def lint_schema(text: str, *, file: str | None = None) -> tuple[Finding, ...]:
     """Every remark on a schema text: its first error, or the warnings of a text that compiles.

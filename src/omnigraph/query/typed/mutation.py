@@ -76,7 +76,3 @@ class TypedMutation:
     statements: tuple[Statement, ...]
     description: str | None = None
     instruction: str | None = None
-
-    @property
-    def is_destructive(self) -> bool:
-        return isinstance(self.statements[0], DeleteNode | DeleteEdge)

@@ -7,7 +7,7 @@ properties as the desired schema does, after every rename of the same plan. ``wi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from omnigraph.schema.catalog import Annotation, PropertyType
@@ -18,23 +18,78 @@ TypeKind: TypeAlias = Literal["interface", "node", "edge"]
 DropMode: TypeAlias = Literal["soft", "hard"]
 
 
+class _Step:
+    """The JSON of a step: its kind, then its fields, with the compiled form of types and annotations."""
+
+    __slots__ = ()
+    kind: ClassVar[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        values = {each.name.rstrip("_"): getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
+        return {"kind": self.kind, **{name: _json(value) for name, value in values.items() if value is not None}}
+
+
 @dataclass(frozen=True, slots=True)
-class AddType:
+class _OfOwner(_Step):
+    """A step inside a type."""
+
+    type_kind: TypeKind
+    type_name: str
+
+    @property
+    def owner(self) -> str:
+        return f"{self.type_kind} '{self.type_name}'"
+
+
+@dataclass(frozen=True, slots=True)
+class _OfProperty(_OfOwner):
+    """A step about one property."""
+
+    property_name: str
+
+    @property
+    def label(self) -> str:
+        return f"'{self.type_name}.{self.property_name}'"
+
+
+@dataclass(frozen=True, slots=True)
+class _OfIndex(_OfOwner):
+    """A step about an ``@index``, which JSON shows as a constraint."""
+
+    columns: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        step = _Step.to_dict(self)
+        columns = step.pop("columns")
+        return {**step, "constraint": {"Index": columns}}
+
+    @property
+    def label(self) -> str:
+        return f"'@index({', '.join(self.columns)})'"
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, PropertyType):
+        return type_ir(value)
+    if isinstance(value, tuple):
+        return annotations_ir(value) if value and isinstance(value[0], Annotation) else list(value)
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class AddType(_Step):
     """A new type: an empty table, none for an interface."""
 
     kind: ClassVar[str] = "add_type"
     type_kind: TypeKind
     name: str
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "type_kind": self.type_kind, "name": self.name}
-
     def line(self) -> str:
         return f"add {self.type_kind} type '{self.name}'"
 
 
 @dataclass(frozen=True, slots=True)
-class RenameType:
+class RenameType(_Step):
     """The same table, rows, ids and history under another name."""
 
     kind: ClassVar[str] = "rename_type"
@@ -42,55 +97,28 @@ class RenameType:
     from_: str
     to: str
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "type_kind": self.type_kind, "from": self.from_, "to": self.to}
-
     def line(self) -> str:
         return f"rename {self.type_kind} type '{self.from_}' -> '{self.to}'"
 
 
 @dataclass(frozen=True, slots=True)
-class AddProperty:
+class AddProperty(_OfProperty):
     """A new nullable property; existing rows hold null."""
 
     kind: ClassVar[str] = "add_property"
-    type_kind: TypeKind
-    type_name: str
-    property_name: str
     property_type: PropertyType
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "type_kind": self.type_kind,
-            "type_name": self.type_name,
-            "property_name": self.property_name,
-            "property_type": type_ir(self.property_type),
-        }
-
     def line(self) -> str:
-        label = f"{self.type_name}.{self.property_name}"
-        return f"add property '{label}' ({self.property_type}) on {self.type_kind} '{self.type_name}'"
+        return f"add property {self.label} ({self.property_type}) on {self.owner}"
 
 
 @dataclass(frozen=True, slots=True)
-class RenameProperty:
+class RenameProperty(_OfOwner):
     """The same values under another name."""
 
     kind: ClassVar[str] = "rename_property"
-    type_kind: TypeKind
-    type_name: str
     from_: str
     to: str
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "type_kind": self.type_kind,
-            "type_name": self.type_name,
-            "from": self.from_,
-            "to": self.to,
-        }
 
     def line(self) -> str:
         owner = self.type_name
@@ -98,123 +126,62 @@ class RenameProperty:
 
 
 @dataclass(frozen=True, slots=True)
-class WidenProperty:
+class WidenProperty(_OfProperty):
     """``I32`` → ``I64``, ``U32`` → ``U64`` or ``F32`` → ``F64``: every stored value keeps its number."""
 
     kind: ClassVar[str] = "widen_property"
-    type_kind: TypeKind
-    type_name: str
-    property_name: str
     from_type: PropertyType
     to_type: PropertyType
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "type_kind": self.type_kind,
-            "type_name": self.type_name,
-            "property_name": self.property_name,
-            "from_type": type_ir(self.from_type),
-            "to_type": type_ir(self.to_type),
-        }
-
     def line(self) -> str:
-        label = f"{self.type_name}.{self.property_name}"
         change = f"{self.from_type.scalar} -> {self.to_type.scalar}"
-        return f"widen property '{label}' ({change}) on {self.type_kind} '{self.type_name}'"
+        return f"widen property {self.label} ({change}) on {self.owner}"
 
 
 @dataclass(frozen=True, slots=True)
-class RelaxProperty:
+class RelaxProperty(_OfProperty):
     """``T`` → ``T?``: from now on a row may hold null."""
 
     kind: ClassVar[str] = "relax_property"
-    type_kind: TypeKind
-    type_name: str
-    property_name: str
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "type_kind": self.type_kind,
-            "type_name": self.type_name,
-            "property_name": self.property_name,
-        }
 
     def line(self) -> str:
-        label = f"{self.type_name}.{self.property_name}"
-        return f"allow null in property '{label}' on {self.type_kind} '{self.type_name}'"
+        return f"allow null in property {self.label} on {self.owner}"
 
 
 @dataclass(frozen=True, slots=True)
-class ExtendEnum:
+class ExtendEnum(_OfProperty):
     """More values are allowed; stored ones stay as they are."""
 
     kind: ClassVar[str] = "extend_enum"
-    type_kind: TypeKind
-    type_name: str
-    property_name: str
     added_values: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "type_kind": self.type_kind,
-            "type_name": self.type_name,
-            "property_name": self.property_name,
-            "added_values": list(self.added_values),
-        }
 
     def line(self) -> str:
         added = ", ".join(f"+{value}" for value in self.added_values)
-        label = f"{self.type_name}.{self.property_name}"
-        return f"extend enum '{label}' ({added}) on {self.type_kind} '{self.type_name}'"
+        return f"extend enum {self.label} ({added}) on {self.owner}"
 
 
 @dataclass(frozen=True, slots=True)
-class AddIndex:
+class AddIndex(_OfIndex):
     """A new ``@index``; the physical index is built later."""
 
     kind: ClassVar[str] = "add_constraint"
-    type_kind: TypeKind
-    type_name: str
-    columns: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "type_kind": self.type_kind,
-            "type_name": self.type_name,
-            "constraint": {"Index": list(self.columns)},
-        }
 
     def line(self) -> str:
-        return f"add constraint '@index({', '.join(self.columns)})' to {self.type_kind} '{self.type_name}'"
+        return f"add constraint {self.label} to {self.owner}"
 
 
 @dataclass(frozen=True, slots=True)
-class DropIndex:
+class DropIndex(_OfIndex):
     """An ``@index`` that is no longer declared, over columns that stay. One on a dropped column goes with it."""
 
     kind: ClassVar[str] = "drop_index"
-    type_kind: TypeKind
-    type_name: str
-    columns: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "type_kind": self.type_kind,
-            "type_name": self.type_name,
-            "constraint": {"Index": list(self.columns)},
-        }
 
     def line(self) -> str:
-        return f"drop constraint '@index({', '.join(self.columns)})' of {self.type_kind} '{self.type_name}'"
+        return f"drop constraint {self.label} of {self.owner}"
 
 
 @dataclass(frozen=True, slots=True)
-class UpdateTypeMetadata:
+class UpdateTypeMetadata(_Step):
     """``@description`` and ``@instruction`` of a type as they are from now on."""
 
     kind: ClassVar[str] = "update_type_metadata"
@@ -222,68 +189,34 @@ class UpdateTypeMetadata:
     name: str
     annotations: tuple[Annotation, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "type_kind": self.type_kind,
-            "name": self.name,
-            "annotations": annotations_ir(self.annotations),
-        }
-
     def line(self) -> str:
         return f"update metadata of {self.type_kind} type '{self.name}'"
 
 
 @dataclass(frozen=True, slots=True)
-class UpdatePropertyMetadata:
+class UpdatePropertyMetadata(_OfProperty):
     """``@description`` of a property as it is from now on."""
 
     kind: ClassVar[str] = "update_property_metadata"
-    type_kind: TypeKind
-    type_name: str
-    property_name: str
     annotations: tuple[Annotation, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "type_kind": self.type_kind,
-            "type_name": self.type_name,
-            "property_name": self.property_name,
-            "annotations": annotations_ir(self.annotations),
-        }
-
     def line(self) -> str:
-        label = f"{self.type_name}.{self.property_name}"
-        return f"update metadata of property '{label}' on {self.type_kind} '{self.type_name}'"
+        return f"update metadata of property {self.label} on {self.owner}"
 
 
 @dataclass(frozen=True, slots=True)
-class DropProperty:
+class DropProperty(_OfProperty):
     """The column leaves the current version; ``hard`` also reclaims older versions of the table."""
 
     kind: ClassVar[str] = "drop_property"
-    type_kind: TypeKind
-    type_name: str
-    property_name: str
     mode: DropMode
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "type_kind": self.type_kind,
-            "type_name": self.type_name,
-            "property_name": self.property_name,
-            "mode": self.mode,
-        }
-
     def line(self) -> str:
-        label = f"{self.type_name}.{self.property_name}"
-        return f"drop property '{label}' of {self.type_kind} '{self.type_name}' ({self.mode} mode)"
+        return f"drop property {self.label} of {self.owner} ({self.mode} mode)"
 
 
 @dataclass(frozen=True, slots=True)
-class DropType:
+class DropType(_Step):
     """The table leaves the current version; ``hard`` also reclaims its older versions."""
 
     kind: ClassVar[str] = "drop_type"
@@ -291,25 +224,18 @@ class DropType:
     name: str
     mode: DropMode
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"kind": self.kind, "type_kind": self.type_kind, "name": self.name, "mode": self.mode}
-
     def line(self) -> str:
         return f"drop {self.type_kind} type '{self.name}' ({self.mode} mode)"
 
 
 @dataclass(frozen=True, slots=True)
-class UnsupportedChange:
+class UnsupportedChange(_Step):
     """A change that is refused; the whole plan is then unsupported. ``entity`` is ``node:T`` or ``node:T.p``."""
 
     kind: ClassVar[str] = "unsupported_change"
     entity: str
     reason: str
     code: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        step: dict[str, Any] = {"kind": self.kind, "entity": self.entity, "reason": self.reason}
-        return step if self.code is None else {**step, "code": self.code}
 
     def line(self) -> str:
         note = "" if self.code is None else f" [{self.code}, {LINT_CODES[self.code].tier}]"

@@ -6,7 +6,7 @@ column or raises `Unproven`: then somebody who can find the row and the words lo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -159,7 +159,3 @@ def _without_nulls(items: pa.Array) -> pa.Array:
     if items.null_count:
         raise Unproven("a null inside a list")
     return items
-
-
-def temporal_names(properties: Collection[tuple[str, PropertyType]]) -> list[str]:
-    return [name for name, type_ in properties if is_temporal(type_)]
