@@ -136,8 +136,7 @@ def test_tasks_that_fail_or_die_and_are_tried_again_duplicate_nothing(uri: str, 
     assert child.stdout == "raises 300 300 300\ndies 300 300 300\n", child.stderr[-3000:]
 
 
-def test_answers_of_only_one_run_of_a_task_count(uri: str, tmp_path: Path, spark: Any) -> None:
-    """A speculative copy stages other files; the driver hears of one copy."""
+def test_a_job_that_is_done_stages_nothing_when_it_is_run_again(uri: str, tmp_path: Path, spark: Any) -> None:
     folder = write_input(tmp_path / "in", "j1")
     with og.open(uri) as graph:
         before = _data_files(uri)
