@@ -57,7 +57,7 @@ def test_the_version_imports_nothing_but_itself(tmp_path: Path) -> None:
     modules, said = imported("version", cwd=tmp_path)
     assert said.splitlines()[0] == f"omnigraph {og.__version__}"
     assert {name for name in modules if name.startswith("omnigraph")} == FOR_A_VERSION
-    assert modules & {"typing", "re", "json", "typer", "numpy", "pyarrow", "lance"} == set()
+    assert modules & {"typing", "json", "typer", "numpy", "pyarrow", "lance"} == set()
 
 
 def test_a_query_imports_only_what_reading_needs(reader: CommandLine) -> None:

@@ -24,7 +24,7 @@ from typing import Any
 import pyarrow as pa
 
 import omnigraph as og
-from omnigraph.query.temporal import format_date, format_datetime, from_millis
+from omnigraph.query.temporal import format_datetime, from_millis
 
 HERE = Path(__file__).parent
 
@@ -76,7 +76,7 @@ def _shown(column: pa.Array) -> list[Any]:
     if pa.types.is_list(kind) and pa.types.is_date64(kind.value_type):
         return [None if item is None else _shown(item) for item in (column[row].values for row in range(len(column)))]
     if pa.types.is_date32(kind):
-        return [None if value is None else format_date(value) for value in column.to_pylist()]
+        return [None if value is None else value.isoformat() for value in column.to_pylist()]
     if pa.types.is_large_binary(kind):
         return [None if value is None else "base64:" + base64.b64encode(value).decode() for value in column.to_pylist()]
     return list(column.to_pylist())
