@@ -9,6 +9,9 @@ BIN    := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 
+# The tests start hundreds of processes; without bytecode each would compile the whole package again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup test check bench torture demo docs newcomer clean
 
@@ -18,7 +21,7 @@ help: ## list the targets
 setup: $(VENV)/.stamp-dev ## make .venv and install everything needed to develop
 
 test: $(VENV)/.stamp-dev ## run the tests (PYTEST_ARGS="tests/schema -k key" narrows it)
-	$(PYTEST) -n $(WORKERS) --durations=10 $(PYTEST_ARGS)
+	$(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=10 $(PYTEST_ARGS)
 
 check: $(VENV)/.stamp-dev ## lint, format check and types; changes nothing
 	$(BIN)/ruff check .

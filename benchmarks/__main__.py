@@ -44,7 +44,8 @@ def _run(part: str, wanted: argparse.Namespace) -> Report:
     place.mkdir(parents=True)
     scale, full = wanted.scale
     try:
-        return importlib.import_module(f"benchmarks.{part}").run(Options(place.resolve(), scale, full))
+        made: Report = importlib.import_module(f"benchmarks.{part}").run(Options(place.resolve(), scale, full))
+        return made
     finally:
         if not wanted.keep:
             shutil.rmtree(place, ignore_errors=True)

@@ -154,7 +154,8 @@ def _pairs(source: Numbers, target: Numbers, persons: int) -> Numbers:
 def _distinct(values: Numbers) -> Numbers:
     """Sorted, each once. NumPy's own `unique` hashes, which takes ten times as long on numbers like these."""
     ordered = np.sort(values)
-    return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])]
+    once: Numbers = ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])]
+    return once
 
 
 def _interests(random: np.random.Generator, persons: int) -> tuple[Numbers, Numbers]:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.distribution import ByFile, place
 from tests.support.moto_server import MotoServer, moto_server
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+SPARK_CONF = Path(__file__).parent / "support" / "spark_conf"
 
 # Timing says nothing on a shared machine, so no profile has a deadline.
 _QUIET = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
@@ -24,11 +28,26 @@ settings.register_profile("torture", _QUIET, max_examples=2000, stateful_step_co
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The long before the short; within a file the order stays."""
+    items.sort(key=lambda item: place(item.nodeid))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile | None:
+    """Ours when `make test` asks for whole files; another ``--dist`` is obeyed."""
+    return ByFile(config, log) if config.getoption("dist") == "loadfile" else None
+
+
 @pytest.fixture(scope="session", autouse=True)
-def no_fsync_by_default() -> Iterator[None]:
-    """A killed process loses nothing from the page cache, so tests need no fsync unless they ask for it."""
+def short_lives() -> Iterator[None]:
+    """What this process and its children need not do when they live for seconds; an environment that asks wins.
+
+    A killed process loses nothing from the page cache, so nothing is synced unless a test asks for it. Spark finds its
+    settings in a folder of ours.
+    """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OMNIGRAPH_FSYNC", os.environ.get("OMNIGRAPH_FSYNC", "0"))
+        for name, value in {"OMNIGRAPH_FSYNC": "0", "SPARK_CONF_DIR": str(SPARK_CONF)}.items():
+            patch.setenv(name, os.environ.get(name, value))
         yield
 
 
@@ -53,7 +72,6 @@ def spark() -> Iterator[SparkSession]:
     # Small inputs: compiling what runs for milliseconds costs more than it brings.
     conf = {
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.sql.codegen.wholeStage": False,
         "spark.sql.shuffle.partitions": 2,
     }

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol, TypeGuard
+from typing import Any, Protocol, TypeAlias, TypeGuard
 
 import pyarrow as pa
 
@@ -14,7 +14,7 @@ from benchmarks.query.questions import AS_ARROW, Params, Phrasing, phrasings
 from benchmarks.social import Social
 
 #: A row as a tuple, or for large answers the one column as it came.
-Answer = Sequence[tuple[Any, ...]] | pa.Table
+Answer: TypeAlias = Sequence[tuple[Any, ...]] | pa.Table
 
 
 class Engine(Protocol):

@@ -9,8 +9,11 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import pyarrow.parquet as pq
 
 import omnigraph as og
 from benchmarks import child
@@ -22,6 +25,7 @@ from benchmarks.social import SCHEMA, Social, make, write_jsonl, write_parquet
 
 ROUNDS = 3
 TIMES = 10
+FEW = 100
 MOST_MEMORY = 2 * 1024**3
 
 _RECORD = (
@@ -78,6 +82,7 @@ def ten_times_the_rows(options: Options) -> list[Row]:
     """Time and memory of the driver, each size in a process of its own."""
     found = {}
     for times in (1, TIMES):
+        child.run("benchmarks.spark.loads:make_files", place=str(options.place), scale=options.scale, times=times)
         files, _, rows = _files(options, times)
         place = str(options.place / f"grown-{times}")
         found[times] = {**child.run("benchmarks.spark.loads:load_once", files=str(files), place=place), "rows": rows}
@@ -104,6 +109,36 @@ def ten_times_the_rows(options: Options) -> list[Row]:
     ]
 
 
+def make_files(place: str, scale: float, times: int) -> None:
+    """Make the files in this process, which gives its memory back when it ends."""
+    _files(Options(Path(place), scale), times)
+
+
+def few_rows_into_many(options: Options) -> list[Row]:
+    """A load of few rows costs what few rows cost, however many are there."""
+    from omnigraph import spark as ogs
+
+    ogs.session(f"local[{THREADS}]")
+    graphs, actions, rows = [], {}, {}
+    for part in (1, FEW):
+        place, tables = options.place / f"into-{part}", make(options.scale / part).tables
+        graphs.append(_Graphs(place / "graph"))
+        graphs[-1].make()
+        graph = graphs[-1].graph
+        graph.load(dict(tables), "append", engine="embedded")
+        graph.ensure_indices()
+        files = {name: str(place / f"{name}.parquet") for name in ("Person", "Follows")}
+        for name, file in files.items():
+            pq.write_table(tables[name].slice(0, FEW), file)
+        rows[part] = sum(table.num_rows for table in tables.values())
+        actions[part] = Action(partial(ogs.load, graph, files, "merge"))
+    taken = in_turns({str(part): action for part, action in actions.items()}, ROUNDS, warm_up=1)
+    for each in graphs:
+        each.drop()
+    measure = f"Spark load of {2 * FEW} rows into {rows[1]:,} rows"
+    return [Row(measure, taken["1"].median, taken[str(FEW)].median, f"into {rows[FEW]:,} rows", goal=Goal(2))]
+
+
 def load_once(files: str, place: str) -> dict[str, float]:
     """One load in this process after a small one that starts the workers."""
     from omnigraph import spark as ogs
@@ -117,7 +152,9 @@ def load_once(files: str, place: str) -> dict[str, float]:
     began = time.perf_counter()
     ogs.load(graphs.graph, Path(files), "append")
     seconds = time.perf_counter() - began
-    java = int(session.sparkContext._jvm.java.lang.ProcessHandle.current().pid())
+    jvm = session.sparkContext._jvm
+    assert jvm is not None
+    java = int(jvm.java.lang.ProcessHandle.current().pid())
     return {"seconds": seconds, "memory": child.peak_memory() + _peak_of(java)}
 
 

@@ -19,7 +19,7 @@ from benchmarks.social import SCHEMA, make
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-ROUNDS = 3
+ROUNDS = 2
 SCANNED = ["src", "dst", "since"]
 
 

@@ -1,5 +1,13 @@
 """OmniGraph: a typed property graph on Lance, with git-like branches and atomic commits over the whole graph.
 
+    import omnigraph as og
+
+    graph = og.init("people.omni", "node Person { handle: String @key  name: String }")
+    graph.mutate('query add() { insert Person { handle: "ana", name: "Ana" } }')
+    graph.query("query all() { match { $p: Person } return { $p.name as name } }").rows()
+
+`Graph` holds every verb, `errors` every error. Bulk data: `from omnigraph import spark`, which needs pyspark and Java.
+
 The names below are loaded when they are first used: `import omnigraph` alone costs nothing, and a command that only
 prints the version never sees Arrow or Lance.
 """
@@ -39,7 +47,7 @@ else:
         return value
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+        return sorted({*__all__, "__version__", "__doc__", "__file__", "__name__", "__path__"})
 
 
 del TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Names and ids: ULIDs, branch names, actor ids, and the times that go with them.
+"""Names and ids: ULIDs, branch names, actor ids, the times that go with them, and what a wrong name probably meant.
 
 Everything that comes from outside is checked here, before any file call. A name that passes is safe as a path segment.
 """
@@ -6,6 +6,7 @@ Everything that comes from outside is checked here, before any file call. A name
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from omnigraph import limits
@@ -112,3 +113,15 @@ def synthetic_commit_id(branch: str, version: int) -> str:
 def parse_synthetic_commit_id(text: str) -> tuple[str, int] | None:
     match = _SYNTHETIC.fullmatch(text)
     return (match["branch"], int(match["version"])) if match else None
+
+
+def did_you_mean(wrong: str, known: Iterable[str]) -> str | None:
+    """A hint for a name that nobody knows: the one that looks like it, or all of them when they are few."""
+    from difflib import get_close_matches
+
+    names = sorted(set(known))[: limits.NAMES_COMPARED]
+    by_fold = {name.casefold(): name for name in names}
+    close = get_close_matches(wrong[: limits.NAME_COMPARED_CHARACTERS].casefold(), list(by_fold), n=1)
+    if close:
+        return f"did you mean '{by_fold[close[0]]}'?"
+    return f"known: {', '.join(names)}" if 0 < len(names) <= limits.NAMES_LISTED else None

@@ -35,6 +35,9 @@ MUTATION_RETRIES: Final = 5
 #: Pause before a mutation is run again, in seconds; the real one is random between these.
 MUTATION_BACKOFF_SECONDS: Final = (0.005, 0.05)
 
+#: Pause between two looks at a lease that another writer holds, in seconds: the shortest and the longest.
+LEASE_POLL_SECONDS: Final = (0.01, 0.1)
+
 #: Row data that one `update` may read, in bytes. All of it is held in memory until the commit.
 MUTATION_BYTES: Final = 2 * 1024**3
 
@@ -43,6 +46,10 @@ BLOB_URI_BYTES: Final = 65_536
 
 #: A publish merges old fragments of the manifest when it holds more than this many. Each publish adds one.
 MANIFEST_FRAGMENTS: Final = 48
+
+#: A publish takes so many rows of the latest commits along into its own fragment, and then leaves no file behind that
+#: says which rows of the old one are gone. More would make every reader of the newest state read them.
+MANIFEST_RECENT_ROWS: Final = 24
 
 #: A write folds the small fragments at the end of a table when there are more than this many. Each costs a look-up
 #: about 0.3 ms and a commit about 5 µs.
@@ -69,11 +76,22 @@ INDEX_LOOKUP_SHARE: Final = 1 / 16
 #: So few values always go through the filter; Lance chooses between index and scan.
 FEW_VALUES: Final = 64
 
+#: Ids of small fragments that a process keeps, in bytes: a look-up of a new id then reads none of them.
+KNOWN_ID_BYTES: Final = 32 * 1024**2
+
 #: How many open table versions a graph keeps at hand.
 OPEN_TABLES: Final = 256
 
+#: Commits whose rows a graph keeps at hand for the next query, if they have at most so many rows and bytes.
+KEPT_EFFECTS: Final = 64
+KEPT_EFFECT_ROWS: Final = 1_024
+KEPT_EFFECT_BYTES: Final = 256 * 1024
+
 #: Tables of one write are staged and committed by this many threads.
 TABLE_THREADS: Final = 8
+
+#: Files that are synced to the disk at once. They wait for it together, and it takes them in one go.
+SYNC_THREADS: Final = 8
 
 #: Schemas that an open handle keeps compiled: the newest, and those of states it travelled to.
 KNOWN_SCHEMAS = 16
@@ -89,6 +107,13 @@ PERSISTED_EDGES: Final = 20_000
 
 #: How many commits of histories a process keeps in memory; they are read again when there are more. About 1 kB each.
 KNOWN_COMMITS: Final = 100_000
+
+#: Commits of a branch that a merge walks back to see whether the branch only went on from its target. Behind more of
+#: them the whole history of both is looked at.
+MERGE_WALK_COMMITS: Final = 256
+
+#: Rows of the manifest that are read first by whoever goes back in the history; then twice as many, and so on.
+COMMIT_ROWS_AT_A_TIME: Final = 64
 
 #: Longest branch name, in bytes.
 BRANCH_NAME_BYTES: Final = 128
@@ -151,6 +176,14 @@ EXPORT_SORT_BYTES: Final = 256 * 1024**2
 
 #: Row data that one merge may put into the target, in bytes. All of it is held in memory until the commit.
 MERGE_BYTES: Final = 2 * 1024**3
+
+#: A merge with more row data than this is carried by Spark, if there is one; less is done before Spark has started.
+#: Without Spark its rows are read in parts of this size.
+SPARK_MERGE_BYTES: Final = 256 * 1024**2
+
+#: Data of one column of a type that the driver of a merge on Spark holds for the rules about rows together, in bytes:
+#: Arrow's own bound for columns of text.
+MERGE_KEY_BYTES: Final = 2**31 - 1
 
 #: Entities of each kind that the JSON form of a merge preview names per type; the counts are complete.
 MERGE_SHOWN_ENTITIES: Final = 1_000
@@ -283,6 +316,16 @@ EXPORT_SAMPLES: Final = 256
 def lock_timeout_seconds() -> float:
     """How long a writer waits for the commit section (``OMNIGRAPH_LOCK_TIMEOUT``). A section lasts milliseconds."""
     return float(os.environ.get("OMNIGRAPH_LOCK_TIMEOUT", "60"))
+
+
+#: Names that a hint about an unknown one looks at; comparing costs some microseconds each.
+NAMES_COMPARED: Final = 2_000
+
+#: Characters of an unknown name that are compared; no name that helps is longer.
+NAME_COMPARED_CHARACTERS: Final = 128
+
+#: Names that a hint lists when none resembles the unknown one; more would bury the sentence.
+NAMES_LISTED: Final = 8
 
 
 def lease_seconds() -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -78,7 +79,7 @@ def test_writing_the_docs_replaces_only_what_stands_between_the_marks(tmp_path: 
 
 def test_actions_take_turns_and_the_warm_up_is_not_counted() -> None:
     seen: list[str] = []
-    actions = {name: Action(lambda name=name: seen.append(name)) for name in "ab"}
+    actions = {name: Action(partial(seen.append, name)) for name in "ab"}
     taken = in_turns(actions, rounds=2, warm_up=1)
     assert seen == ["a", "b"] * 3
     assert [len(samples.seconds) for samples in taken.values()] == [2, 2]

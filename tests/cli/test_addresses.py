@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,12 +30,13 @@ USABLE = {"store", "actor", "profile"}
 @pytest.mark.parametrize("accepts", TABLE, ids=lambda accepts: accepts.name)
 @pytest.mark.parametrize("flag", ["server", "cluster", "graph", "store", "actor", "profile"])
 def test_a_flag_is_taken_or_refused_but_never_ignored(accepts: Accepts, flag: str) -> None:
-    check = Check("the verb", accepts)
+    values: dict[str, Any] = {flag: "x"}
+    check, given = Check("the verb", accepts), Flags(**values)
     if flag in TABLE[accepts] & USABLE:
-        check.refuse_unusable(Flags(**{flag: "x"}))
+        check.refuse_unusable(given)
         return
     with pytest.raises(UsageError) as refused:
-        check.refuse_unusable(Flags(**{flag: "x"}))
+        check.refuse_unusable(given)
     spelling = "--as" if flag == "actor" else f"--{flag}"
     words = "cannot be used yet" if flag in TABLE[accepts] else f"'the verb' does not take {spelling}"
     assert words in str(refused.value)

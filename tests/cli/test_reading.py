@@ -83,6 +83,7 @@ def test_a_wrong_query_shows_where_it_is_wrong(reader: CommandLine) -> None:
     assert (ended.code, ended.out) == (1, "")
     assert ended.err == (
         "error: wrong.gq:2:13: type error: T1: unknown node type `Persn`\n      match { $p: Persn }\n              ^\n"
+        "hint: did you mean 'Person'?\n"
     )
 
 
@@ -148,7 +149,8 @@ def test_an_export_is_what_a_load_reads(shell: CommandLine) -> None:
     only = shell.ok("export", "people.omni", "--type", "Team")
     assert only.out == '{"type":"Team","data":{"id":"c1","code":"c1","kind":"core"}}\n'
     unknown = shell.run("export", "people.omni", "--type", "Nothing")
-    assert (unknown.code, unknown.out, unknown.err) == (1, "", "error: unknown export type 'Nothing'\n")
+    assert (unknown.code, unknown.out) == (1, "")
+    assert unknown.err == "error: unknown export type 'Nothing'\nhint: known: Follows, MemberOf, Person, Team\n"
 
 
 def test_snapshot_and_verify_say_what_a_graph_consists_of(reader: CommandLine) -> None:

@@ -30,6 +30,14 @@ def test_a_directory_goes_through_spark_as_one_commit(shell: CommandLine) -> Non
     assert commits[0]["parent_commit_id"] == commits[1]["graph_commit_id"]
 
 
+def test_a_merge_goes_through_spark_when_it_is_asked_for(shell: CommandLine) -> None:
+    _directory(shell)
+    load = ("load", "people.omni", "--data", "in/more.jsonl", "--mode", "append", "--branch", "x", "--from", "main")
+    shell.ok(*load, "--engine", "embedded")
+    done = shell.ok("branch", "merge", "x", "--uri", "people.omni", "--engine", "spark", "--json").json
+    assert (done["outcome"], done["tables"]["node:Person"]["inserted"]) == ("fast_forward", 500)
+
+
 def test_ctrl_c_stops_a_spark_load_without_a_trace(shell: CommandLine, tmp_path: Path) -> None:
     _directory(shell)
     words = (

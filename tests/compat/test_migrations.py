@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 import lance
 import pyarrow as pa
 import pytest
 
 import omnigraph as og
-from omnigraph.errors import CorruptGraph, NewerFormat, SchemaFilesDisagree
+from omnigraph.errors import CorruptGraph, NewerFormat, OmniGraphError, SchemaFilesDisagree
+from omnigraph.storage.manifest import Commit
 from omnigraph.write.change import Change
 from tests.support.foreign_writer import (
     GENESIS,
@@ -27,7 +29,7 @@ OLD = pytest.mark.parametrize("stamp", [None, "1", "2"], ids=["no stamp", "stamp
 OPEN = "import omnigraph as og, sys\nwith og.open(sys.argv[1]) as g:\n    print(g.snapshot().count('Person'))\n"
 
 
-def _add(graph: og.Graph, name: str, branch: str = "main") -> og.graph.Commit:
+def _add(graph: og.Graph, name: str, branch: str = "main") -> Commit:
     done = graph.write([Change("node:Person", pa.table({"name": [name]}))], branch=branch).commit
     assert done is not None
     return done
@@ -149,7 +151,7 @@ def test_a_read_only_open_of_an_old_graph_reads_and_writes_nothing(tmp_path: Pat
     ],
 )
 def test_a_stamp_that_is_not_ours_is_refused_before_any_write(
-    tmp_path: Path, stamp: str, error: type[Exception], mode: str
+    tmp_path: Path, stamp: str, error: type[OmniGraphError], mode: Literal["rw", "ro"]
 ) -> None:
     root = old_graph(tmp_path, stamp, runs=1)
     before = listing(root)
@@ -250,7 +252,7 @@ def test_a_completion_that_was_interrupted_is_finished(tmp_path: Path) -> None:
     ],
 )
 def test_schema_files_that_prove_nothing_are_refused(
-    tmp_path: Path, missing: list[str], edited: str | None, blamed: str, mode: str
+    tmp_path: Path, missing: list[str], edited: str | None, blamed: str, mode: Literal["rw", "ro"]
 ) -> None:
     root = old_graph(tmp_path, "3")
     for name in missing:

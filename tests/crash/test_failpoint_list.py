@@ -18,8 +18,7 @@ from tests.support.waiting import wait_until
 def _reached(source: Source) -> Iterator[object]:
     """The argument of every call of ``failpoints.reach``; None when it is not a plain text."""
     for node in ast.walk(source.tree):
-        called = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "reach"
-        if called:
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "failpoints.reach":
             argument = node.args[0]
             yield argument.value if isinstance(argument, ast.Constant) else None
 

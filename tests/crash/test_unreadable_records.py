@@ -161,7 +161,7 @@ def test_fields_that_nobody_knows_are_ignored(place: Scene) -> None:
 def real_records(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """Records as our own writers leave them, with their staged transactions."""
     point = next(point for point in POINTS if point.name == "write.after_sidecar")
-    found = []
+    found: list[dict[str, Any]] = []
     for kind in ("insert_one", "upsert_delete", "overwrite", "index"):
         folder = tmp_path_factory.mktemp(kind)
         target = arrange(str(folder / "g"), folder, Case(point, "main", kind)).target

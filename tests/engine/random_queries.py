@@ -195,7 +195,7 @@ class _Writer:
         return [self.clause(scope, depth) for _ in range(count)]
 
     def clause(self, scope: Scope, depth: int) -> str:
-        options = [self.filter, self.traversal, self.traversal, self.traversal, self.binding]
+        options: list[Callable[[Scope], str]] = [self.filter, *[self.traversal] * 3, self.binding]
         if depth < 2:
             options += [self.negation(depth), self.negation(depth), self.optional(depth)]
         return self.pick(options)(scope)

@@ -15,7 +15,9 @@ from omnigraph.query.typed import Operator
 from tests.engine import differential
 from tests.engine.random_queries import random_query, replayed, shrunk
 from tests.engine.rich_graph import CATALOG, RichData, rich_graph
+from tests.engine.running import oracle_answer
 from tests.oracle import naive
+from tests.support.example_graph import changes, jsonl_rows
 
 QUERIES_A_GRAPH = 50
 
@@ -63,7 +65,7 @@ def test_enough_queries_have_rows() -> None:
     rich = RichData()
     for _ in range(3):
         rich.apply(rich.random_step(random))
-    answers = [differential.oracle_answer(query.text, rich.graph_data(), query.params)
+    answers = [oracle_answer(query.text, rich.graph_data(), query.params)
                for query in (random_query(random) for _ in range(200))]  # fmt: skip
     assert sum(bool(answer.expected()) for answer in answers) >= 80
 
@@ -72,7 +74,8 @@ def test_random_commits_reach_the_shapes_that_matter() -> None:
     """Parallel edges, loops, nulls, empty lists, rows that go and come back, types written anew."""
     seen: set[str] = set()
     for seed in range(20):
-        random, rich, gone = Random(seed), RichData(), set()
+        random, rich = Random(seed), RichData()
+        gone: set[tuple[str, str]] = set()
         for _ in range(differential.COMMITS):
             step = rich.random_step(random)
             seen |= {"overwritten"} if step.overwritten else set()
@@ -179,9 +182,9 @@ def test_shrinking_keeps_what_fails_and_drops_the_rest() -> None:
 
 def test_sum_of_large_integers_is_a_float_that_does_not_wrap(tmp_path: Path) -> None:
     lines = [f'{{"type": "Item", "data": {{"key": "n{n}", "n": 1, "i64": 9223372036854775807}}}}' for n in range(4)]
-    data = differential.jsonl_rows(CATALOG, lines)
+    data = jsonl_rows(CATALOG, lines)
     with rich_graph(tmp_path / "graph") as graph:
-        graph.write(differential.changes(data))
+        graph.write(changes(data))
         text = "query q() { match { $a: Item } return { sum($a.i64) as s, avg($a.i64) as m, max($a.i64) as hi } }"
         (row,) = graph.query(text).rows()
     assert row["s"] == pytest.approx(4 * 2.0**63, rel=1e-12)
@@ -191,9 +194,9 @@ def test_sum_of_large_integers_is_a_float_that_does_not_wrap(tmp_path: Path) -> 
 
 def test_now_is_one_instant_of_the_present(tmp_path: Path) -> None:
     lines = [f'{{"type": "Note", "data": {{"id": "n{n}", "text": "red"}}}}' for n in range(3)]
-    data = differential.jsonl_rows(CATALOG, lines)
+    data = jsonl_rows(CATALOG, lines)
     with rich_graph(tmp_path / "graph") as graph:
-        graph.write(differential.changes(data))
+        graph.write(changes(data))
         before = graph.commits.head().created_at
         found = graph.query("query q() { match { $a: Note  now() = now() } return { now(), now() as other } }")
     assert found.columns == ["now", "other"]

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.differential import changes, jsonl_rows
 from tests.engine.rich_graph import CATALOG, rich_graph
 from tests.engine.running import oracle_answer
+from tests.support.example_graph import changes, jsonl_rows
 
 ITEMS = [f'{{"type":"Item","data":{{"key":"n{number}","n":{number}}}}}' for number in range(4)]
 NOTES = [f'{{"type":"Note","data":{{"id":"n{number}","text":"red"}}}}' for number in range(4)]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,20 +63,17 @@ def test_query_during_commits_sees_one_of_them(graph: og.Graph) -> None:
         while not done.is_set():
             seen[number].append(ages(graph))
 
+    def moved_on(sofar: list[int], waiting: list[Future[None]]) -> bool:
+        read_again = all(len(now) > then for now, then in zip(seen, sofar, strict=True))
+        return read_again or any(each.done() for each in waiting)
+
     with ThreadPoolExecutor(readers) as pool:
         waiting = [pool.submit(read, number) for number in range(readers)]
         try:
             for number in range(1, commits + 1):
                 graph.write(older(number))
                 sofar = [len(each) for each in seen]
-                wait_until(
-                    lambda sofar=sofar: (
-                        all(len(now) > then for now, then in zip(seen, sofar, strict=True))
-                        or any(each.done() for each in waiting)
-                    ),
-                    timeout=60,
-                    what="every reader to have read again",
-                )
+                wait_until(partial(moved_on, sofar, waiting), timeout=60, what="every reader to have read again")
         finally:
             done.set()
         for each in waiting:

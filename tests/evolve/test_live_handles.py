@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -118,6 +119,9 @@ def test_writers_in_a_row_of_schema_changes_lose_nothing(tmp_path: Path) -> None
             written.append(name)
             number += 1
 
+    def wrote_more_than(seen: int) -> bool:
+        return len(written) > seen or not writer.is_alive()
+
     writer = threading.Thread(target=insert)
     writer.start()
     try:
@@ -125,7 +129,7 @@ def test_writers_in_a_row_of_schema_changes_lose_nothing(tmp_path: Path) -> None
             seen = len(written)
             extra = "note: String?  mail: String?" if turn % 2 == 0 else "note: String?"
             assert graph.schema.apply(SCHEMA.replace("note: String?", extra)).applied
-            wait_until(lambda seen=seen: len(written) > seen or not writer.is_alive(), timeout=60, what="a write")
+            wait_until(partial(wrote_more_than, seen), timeout=60, what="a write")
     finally:
         stop.set()
         writer.join(timeout=60)
@@ -159,7 +163,12 @@ def test_a_handle_reads_no_schema_file_again_while_the_schema_stays(
     graph, other = small_graph(tmp_path / "g"), og.open(tmp_path / "g")
     asked: list[str] = []
     read = Objects.read
-    monkeypatch.setattr(Objects, "read", lambda self, path: asked.append(path) or read(self, path))
+
+    def noted(objects: Objects, path: str) -> bytes | None:
+        asked.append(path)
+        return read(objects, path)
+
+    monkeypatch.setattr(Objects, "read", noted)
     query = "query q() { match { $p: Person } return { $p.name } }"
     for number in range(3):
         graph.mutate("query m($n: String) { insert Person { name: $n, age: 1 } }", params={"n": f"p{number}"})

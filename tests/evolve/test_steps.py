@@ -38,8 +38,8 @@ class Step:
 
 
 def _people(**changed: list[Any]) -> list[dict[str, Any]]:
-    columns = {"age": [3, 4], "name": ["Ann", "Bob"], "nick": ["A", None], "note": ["x", "y"], **changed}
-    kept = {name: values for name, values in columns.items() if values}
+    columns: dict[str, list[Any]] = {"age": [3, 4], "name": ["Ann", "Bob"], "nick": ["A", None], "note": ["x", "y"]}
+    kept = {name: values for name, values in (columns | changed).items() if values}
     return [
         {"id": id_, **{name: values[row] for name, values in kept.items()}} for row, id_ in enumerate(("Ann", "Bob"))
     ]

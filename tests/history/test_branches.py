@@ -145,8 +145,10 @@ def test_an_old_handle_sees_the_new_branch_of_an_old_name(graph: og.Graph) -> No
     assert ids_of(other, "Person", "side", at=version) == {"a", "b", "new"}
     other.write([persons("more")], branch="side")
     assert ids_of(graph, "Person", "side") == {"a", "b", "new", "more"}
+    head = held._stored.head
+    assert head is not None
     with pytest.raises(NotFoundError):
-        other.commits.get(held._stored.head.commit_id)
+        other.commits.get(head.commit_id)
 
 
 def test_an_old_handle_notices_that_its_branch_is_gone(graph: og.Graph) -> None:

@@ -40,7 +40,7 @@ SEEDS = [refusal.line.encode() for refusal in refusals()]
 def holds(parsed: Parsed) -> bool:
     """Every violation is typed and placed."""
     return all(
-        isinstance(each.error, OmniGraphError) and each.error.code != "internal" and each.line >= 1
+        issubclass(type(each.error), OmniGraphError) and each.error.code != "internal" and each.line >= 1
         for each in parsed.violations
     )
 

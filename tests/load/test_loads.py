@@ -14,6 +14,7 @@ from omnigraph import failpoints, limits
 from omnigraph.errors import BranchNotFound, InvalidName, ReadSetChanged
 from omnigraph.write.load.blocks import Block
 from omnigraph.write.load.parse import Dialect, parse_block
+from omnigraph.write.load.settle import Settling
 from tests.support.small_graphs import ids_of, people, persons, rows_of
 
 ANN = '{"type":"Person","data":{"handle":"ann"}}\n'
@@ -111,17 +112,16 @@ def test_rejects_are_settled_again_when_another_writer_was_faster(
     """The other writer takes an id and brings a node that an edge was missing."""
     lines = '{"type":"Person","data":{"handle":"a"}}\n{"edge":"Knows","from":"b","to":"b"}\n'
     with people(tmp_path / "g") as graph, og.open(tmp_path / "g") as other:
-        from omnigraph.write.load import load as loading
+        settle = Settling.run
+        seen: list[list[str]] = []
 
-        settle, seen = loading.Settling.run, []
-
-        def run(settling: loading.Settling) -> None:
+        def run(settling: Settling) -> None:
             settle(settling)
             seen.append([each.error.message for each in settling.refused])
             if len(seen) == 1:
                 other.write([persons("a", "b")])
 
-        monkeypatch.setattr(loading.Settling, "run", run)
+        monkeypatch.setattr(Settling, "run", run)
         result = graph.load(write(tmp_path / "a.jsonl", lines), "append", on_error="reject")
         assert seen == [["src 'b' not found in Person"], ["node type 'Person' already has this id"]]
         assert [row["line"] for row in result.rejects.to_pylist()] == [1]

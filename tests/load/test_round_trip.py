@@ -102,7 +102,8 @@ def _round_trip(schema: str, records: list[dict[str, Any]], ascii_only: bool) ->
 
 
 def _rows(graph: og.Graph, name: str) -> list[Any]:
-    return graph.snapshot().arrow(name).sort_by("id").to_pylist()
+    rows: list[Any] = graph.snapshot().arrow(name).sort_by("id").to_pylist()
+    return rows
 
 
 def _meaning(graph: og.Graph) -> dict[Any, Any]:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
+from omnigraph import limits
 from omnigraph.history.merge.base import distances, merge_base
+from omnigraph.history.merge.source import Base, capture, find_base
 from omnigraph.storage.manifest import Commit
+from tests.support import small_graphs
 
 Known = dict[str, Commit]
 
@@ -86,3 +91,24 @@ def by_trying_everything(known: Known, one: str, other: str) -> str:
 def test_a_long_history_is_walked_without_recursion() -> None:
     known = history("; ".join(["c0", *(f"c{number}: c{number - 1}" for number in range(1, 5_000))]))
     assert distances("c4999", known)["c0"] == 4_999
+
+
+def test_the_short_way_to_a_base_finds_what_the_long_way_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = small_graphs.people(tmp_path / "g", "a")
+    for name, from_, commits in (("ahead", "main", 1), ("on", "ahead", 2), ("apart", "main", 2), ("same", "main", 0)):
+        graph.branches.create(name, from_)
+        for number in range(commits):
+            graph.write([small_graphs.persons(f"{name}-{number}")], branch=name)
+    graph.write([small_graphs.persons("later")], branch="apart")
+    graph.branches.merge("apart", "on")
+    store = graph._store
+
+    def bases() -> dict[tuple[str, str], Base]:
+        pairs = itertools.permutations(graph.branches.list(), 2)
+        return {(one, other): find_base(store, capture(store, one), store.snapshot(other)) for one, other in pairs}
+
+    short = bases()
+    assert short["on", "ahead"].missing and short["ahead", "main"].is_target
+    for walk in (1, 0):
+        monkeypatch.setattr(limits, "MERGE_WALK_COMMITS", walk)
+        assert bases() == short

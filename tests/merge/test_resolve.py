@@ -67,7 +67,8 @@ def test_a_function_sees_all_three_images_and_decides(torn: Apart) -> None:
     assert persons(torn)["Eve"] == 3
     assert seen.keys() == {ALICE, EVE}
     assert (seen[ALICE].kind, seen[ALICE].theirs) == ("DeleteVsUpdate", None)
-    assert seen[ALICE].base is not None and seen[ALICE].base["age"] == 1
+    base = seen[ALICE].base
+    assert base is not None and base["age"] == 1
     assert seen[EVE].base is None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
@@ -128,7 +128,7 @@ class Tried:
             torn.merge()
         self.refused = caught.value.conflicts
         self.untouched = fingerprint(torn.graph, torn.target) == before
-        copies = {rule: f"copy-{rule}" for rule in ("ours", "theirs")}
+        copies: dict[Literal["ours", "theirs"], str] = {"ours": "copy-ours", "theirs": "copy-theirs"}
         for copy in copies.values():
             torn.graph.branches.create(copy, torn.target)
         for rule, copy in copies.items():

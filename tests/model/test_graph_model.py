@@ -1,4 +1,4 @@
-"""Random operations on a real graph against the model in memory, see `machine.py` and `merging.py`."""
+"""Random operations on a real graph against the model in memory, see `machine.py`, `merging.py` and `verbs.py`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.model.merging import MergingMachine
+from tests.model.verbs import VerbMachine
 
 
 def play(root: str, *, examples: int, steps: int, crashes: int) -> int:
@@ -21,9 +21,11 @@ def play(root: str, *, examples: int, steps: int, crashes: int) -> int:
         made.append(f"{root}/graph-{next(numbers)}")
         return made[-1]
 
-    run_state_machine_as_test(
-        lambda: MergingMachine(make_root, crashes), settings=settings(max_examples=examples, stateful_step_count=steps)
-    )
+    class Machine(VerbMachine):
+        def __init__(self) -> None:
+            super().__init__(make_root, crashes)
+
+    run_state_machine_as_test(Machine, settings=settings(max_examples=examples, stateful_step_count=steps))
     return len(made)
 
 

@@ -5,16 +5,23 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.support.source_tree import ROOT
 
-pytestmark = [pytest.mark.torture, pytest.mark.timeout(3600)]
+#: The most that a command may take: installing everything and a tour, and all the tests on a machine that is busy.
+DEMO_SECONDS = 1200.0
+TEST_SECONDS = 2400.0
 
-_SECONDS = 3000
+pytestmark = [pytest.mark.torture, pytest.mark.timeout(DEMO_SECONDS + TEST_SECONDS)]
+
+#: What this process, its tests and the `make` that started it leave in the environment.
+_OURS = ("HYPOTHESIS_", "MAKE", "MFLAGS", "OMNIGRAPH_", "PYTEST", "PYTHONPATH", "SPARK_", "VIRTUAL_ENV")
 
 
 @pytest.fixture(scope="module")
@@ -46,35 +53,50 @@ def commands() -> list[str]:
     return [line.partition("#")[0].strip() for line in block.group(1).splitlines()]
 
 
-def run(command: str, clone: Path) -> str:
-    """Type a command, without anything of this process's own virtual environment."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("OMNIGRAPH_", "VIRTUAL_ENV", "PYTEST"))
-    }
+def run(command: str, clone: Path, seconds: float) -> str:
+    """Type a command, without anything of this process's own virtual environment; returns what it says.
+
+    It says it to a file beside the clone, where one can follow it. When its time is over, all that it started ends.
+    """
+    said = clone.with_name(f"{command.replace(' ', '-')}.log")
+    with (
+        said.open("wb") as log,
+        subprocess.Popen(
+            command.split(), cwd=clone, env=newcomers_env(), stdout=log, stderr=log, start_new_session=True
+        ) as process,
+    ):
+        try:
+            ended = process.wait(seconds)
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    text = said.read_text("utf-8", "replace")
+    assert ended == 0, f"{command} ended with {ended}:\n{text[-8000:]}"
+    return text
+
+
+def newcomers_env() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
     kept["PATH"] = os.pathsep.join(part for part in kept["PATH"].split(os.pathsep) if not part.endswith(".venv/bin"))
-    ended = subprocess.run(
-        command.split(), cwd=clone, env=kept, capture_output=True, text=True, timeout=_SECONDS, check=False
-    )
-    assert ended.returncode == 0, f"{ended.stdout[-4000:]}\n{ended.stderr[-4000:]}"
-    return ended.stdout
+    return kept
 
 
 def test_the_first_command_sets_up_and_shows_everything(clone: Path) -> None:
     first, second = commands()
     assert (first, second) == ("make demo", "make test")
-    shown = run(first, clone)
+    shown = run(first, clone, DEMO_SECONDS)
     assert "Everything is in demo-out/" in shown
     assert (clone / ".venv/bin/omnigraph").exists()
     said = [line.strip() for line in shown.splitlines() if line.strip().startswith(".venv/bin/omnigraph")]
     assert len(said) >= 3
     for line in said:
-        ended = subprocess.run(line, shell=True, cwd=clone, capture_output=True, text=True, timeout=300, check=False)
+        ended = subprocess.run(
+            line, shell=True, cwd=clone, env=newcomers_env(), capture_output=True, text=True, timeout=300, check=False
+        )
         assert ended.returncode == 0, f"{line}\n{ended.stderr}"
 
 
 def test_the_second_command_is_green(clone: Path) -> None:
-    shown = run(commands()[1], clone)
+    shown = run(commands()[1], clone, TEST_SECONDS)
     assert re.search(r"\d+ passed", shown)
-    assert " failed" not in shown
+    assert not re.search(r"\d+ (failed|error)", shown)

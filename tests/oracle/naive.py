@@ -19,7 +19,7 @@ import math
 import re
 import struct
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, TypeAlias
@@ -211,7 +211,8 @@ class _Evaluation:
             tests = [p for p in self.query.match.predicates if variables_in_predicate(p) == {rank.variable}]
             rows = [row for row in self.rows_of(rank.variable) if self.all_true(tests, {name: row})]
         else:
-            rows = list({each[name]["id"]: each[name] for each in found}.values())  # type: ignore[index,misc]
+            bound = [row for each in found if (row := each[name]) is not None]
+            rows = list({row["id"]: row for row in bound}.values())
         ids = self.entities(rank.score, name, rows, wanted)
         place = {identity: position for position, identity in enumerate(ids)}
         kept = [each for each in found if each[name]["id"] in place]  # type: ignore[index]
@@ -436,7 +437,7 @@ class _Evaluation:
         return math.sqrt(sum((a - b) ** 2 for a, b in zip(vector, query, strict=True)))
 
 
-_OPERATORS = {
+_OPERATORS: dict[t.Operator, Callable[[Any, Any], bool]] = {
     t.Operator.EQ: lambda a, b: a == b,
     t.Operator.NE: lambda a, b: a != b,
     t.Operator.LT: lambda a, b: a < b,

@@ -88,4 +88,6 @@ def outcome(graph: og.Graph, load: Any) -> Outcome:
 
 def exported(graph: og.Graph, branch: str = "main") -> list[str]:
     """The lines of an export, with ids that loads made up replaced."""
-    return sorted(_MADE_UP.sub('"?"', line) for line in graph.export(branch=branch).text.splitlines())
+    text = graph.export(branch=branch).text
+    assert text is not None
+    return sorted(_MADE_UP.sub('"?"', line) for line in text.splitlines())

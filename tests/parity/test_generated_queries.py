@@ -21,7 +21,7 @@ from tests.parity.answers import spark_rows
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-QUERIES = 44
+QUERIES = 24
 _SEARCH = re.compile(r"\b(bm25|search|match_text|fuzzy|nearest|rrf)\(")
 
 

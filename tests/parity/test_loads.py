@@ -11,6 +11,8 @@ import pytest
 
 import omnigraph as og
 from omnigraph import limits
+from omnigraph.spark import set_rules
+from omnigraph.spark.key_lookup import look_up
 from tests.language.load.fixtures import HERE as LOADS
 from tests.language.load.fixtures import Case, cases, refusals
 from tests.language.query.fixtures import HERE as SMALL
@@ -34,6 +36,20 @@ def every_step_on_spark(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(limits, "DRIVER_ROWS", -1)
     monkeypatch.setattr(limits, "KEY_TASK_ROWS", 4)
     yield
+
+
+@pytest.fixture
+def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Tables of which keys are looked up by index; here that is every table that can be."""
+    tables: list[str] = []
+
+    def noted(order: Any, asked: Any, pieces: Any) -> Any:
+        tables.extend(key for key, _ in asked)
+        return look_up(order, asked, pieces)
+
+    monkeypatch.setattr(set_rules, "look_up", noted)
+    monkeypatch.setattr(limits, "INDEX_LOOKUP_SHARE", 1e6)
+    return tables
 
 
 @pytest.fixture(scope="module")
@@ -156,6 +172,22 @@ ON_SPARK = (
 @pytest.mark.parametrize("name", TOGETHER)
 def test_rows_that_do_not_fit_together_are_judged_alike(name: str, ruled: Path, tmp_path: Path) -> None:
     _judge(name, ruled, tmp_path)
+
+
+@pytest.mark.parametrize("name", [name for name, (mode, _) in TOGETHER.items() if mode != "overwrite"])
+def test_keys_that_are_looked_up_are_judged_as_those_that_are_read(
+    name: str, ruled: Path, tmp_path: Path, looked_up: list[str]
+) -> None:
+    _judge(name, ruled, tmp_path)
+    assert looked_up
+
+
+def test_executors_look_keys_up_as_the_driver_does(
+    ruled: Path, tmp_path: Path, looked_up: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "DRIVER_ROWS", -1)
+    _judge("a moved edge leaves too few behind", ruled, tmp_path)
+    assert {"edge:Must", "node:P", "node:Free"} <= set(looked_up)
 
 
 @pytest.mark.usefixtures("every_step_on_spark")

@@ -48,7 +48,8 @@ def test_an_error_names_query_file_and_line() -> None:
         check_query(parse_queries(text, "people.gq").find("b"), small_catalog())
     assert (caught.value.details["query"], caught.value.details["rule"]) == ("b", "T1")
     assert str(caught.value) == (
-        "people.gq:4:11: type error: T1: unknown node type `Robot`\n    match { $p: Robot }\n            ^"
+        "people.gq:4:11: type error: T1: unknown node type `Robot` (known: Doc, Note, Person, Team)\n"
+        "    match { $p: Robot }\n            ^"
     )
 
 

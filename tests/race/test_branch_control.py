@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from tests.support import race_graph
 from tests.support.crash_checks import assert_mirrored, assert_pins_are_heads, records
 from tests.support.crash_graph import BRANCH, SCHEMA, marks
 from tests.support.kill_runner import Rendezvous, Target, spawn
+from tests.support.light_python import run_module
 from tests.support.source_tree import ROOT
 
 CHILD_SECONDS = 60.0
@@ -117,13 +117,12 @@ def test_a_writer_does_not_commit_files_that_went_away_with_the_branch_it_staged
 def storm(uri: str, folder: Path, generations: int, writers: int, env: dict[str, str] | None = None) -> None:
     """A branch that comes and goes under writers and a reader; none of them may fail in a way that is not ours."""
     race_graph.init(uri)
-    command = [sys.executable, "-m", "tests.support.branch_storm"]
     roles = [("maker", str(generations)), ("reader", "0"), *(("writer", str(number)) for number in range(writers))]
     with ExitStack() as stack:
         children = []
         for role, number in roles:
             child = subprocess.Popen(
-                [*command, role, uri, str(folder), number],
+                run_module("tests.support.branch_storm", role, uri, str(folder), number),
                 cwd=ROOT,
                 env={**os.environ, **(env or {})},
                 stdout=subprocess.PIPE,

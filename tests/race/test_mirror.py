@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
+from omnigraph.storage.lineage import COMMITS_PATH
 from omnigraph.storage.mirror import Mirror, _News
 from tests.support.crash_checks import assert_mirrored
 from tests.support.small_graphs import people, persons
@@ -51,3 +52,44 @@ def test_several_that_copy_the_same_history_leave_each_commit_once(branch: str, 
         list(threads.map(copy, range(4)))
     graph.close()
     assert_mirrored(graph, branch)
+
+
+def test_a_branch_that_was_made_again_gets_a_copy_of_its_own(tmp_path: Path) -> None:
+    graph = people(tmp_path / "graph", "ana")
+    graph.branches.create("review/a")
+    copies = copier(graph)
+    for name in ("bo", "cy"):
+        copies._copy("review/a", [news_of(graph, name, "review/a")])
+    graph.branches.delete("review/a")
+    graph.branches.create("review/a")
+    for name in ("di", "el"):
+        copies._copy("review/a", [news_of(graph, name, "review/a")])
+    graph.close()
+    assert_mirrored(graph, "review/a")
+
+
+def test_commits_of_several_branches_in_turn_leave_each_commit_and_each_actor_once(tmp_path: Path) -> None:
+    graph = people(tmp_path / "graph", "ana", actor="act-anna")
+    graph.branches.create("side")
+    copies = copier(graph)
+    for number in range(6):
+        branch = ("main", "side")[number % 2]
+        copies._copy(branch, [news_of(graph, f"p{number}", branch)])
+    graph.close()
+    assert_mirrored(graph, "main")
+    assert_mirrored(graph, "side")
+
+
+def test_a_copy_that_comes_after_its_branch_went_or_was_made_anew_is_none(tmp_path: Path) -> None:
+    graph = people(tmp_path / "graph", "ana", actor="act-anna")
+    graph.branches.create("review/a")
+    old = news_of(graph, "bo", "review/a")
+    graph.branches.delete("review/a")
+    late = copier(graph)
+    late._copy("review/a", [old])
+    assert "review/a" not in graph._store.tables.branch_names(COMMITS_PATH)
+    graph.branches.create("review/a")
+    new = news_of(graph, "cy", "review/a")
+    late._copy("review/a", [old, new])
+    graph.close()
+    assert_mirrored(graph, "review/a")

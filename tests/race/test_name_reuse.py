@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -194,7 +195,7 @@ def test_a_sweep_never_drops_the_record_of_a_live_writer_on_a_branch_made_meanwh
     graph._store.tables.drop_branch("__manifest", NAME)  # as if another process had been killed while deleting
     meeting = Rendezvous(tmp_path / "meeting")
     sweeper = og.open(graph.uri, mode="ro")._store
-    writers = []
+    writers: list[subprocess.Popen[str]] = []
 
     def look_too_early(name: str) -> BranchRef:
         if not writers:

@@ -137,12 +137,12 @@ def _columns(draw: st.DrawFn, prefix: str = "") -> list[_Column]:
 @st.composite
 def _constraints(draw: st.DrawFn, columns: list[_Column]) -> list[str]:
     """Body constraints that nodes and edges share."""
-    found = []
+    found: list[str] = []
     for rule, names in (
         ("unique", [each.name for each in columns if each.may_be_unique]),
         ("index", [each.name for each in columns if each.core != "Blob"]),
     ):
-        if names and draw(st.booleans()):
+        if bool(names) and draw(st.booleans()):
             chosen = draw(st.lists(st.sampled_from(names), min_size=1, unique=True))
             found.append(f"@{rule}({', '.join(chosen)})")
     return found

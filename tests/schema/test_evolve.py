@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Mapping
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from omnigraph.errors import OmniGraphError, SchemaIdentityError
 from omnigraph.schema import CompiledSchema, compile_schema
-from omnigraph.schema.catalog import PropertyType
+from omnigraph.schema.catalog import EdgeType, InterfaceType, NodeType, PropertyType
 from omnigraph.schema.evolve import (
     AddProperty,
     AddType,
@@ -63,7 +64,6 @@ def test_a_plan_of_an_edited_schema_leads_to_it(draft: Draft, data: st.DataObjec
         return
     except OmniGraphError:
         assume(False)
-        return
     _check(plan, before, after)
 
 
@@ -141,7 +141,11 @@ def _after(columns: Columns, steps: tuple[Step, ...], new: Columns) -> Columns:
 
 def _columns(schema: CompiledSchema) -> Columns:
     catalog = schema.catalog
-    types = [("interface", catalog.interfaces), ("node", catalog.nodes), ("edge", catalog.edges)]
+    types: list[tuple[str, Mapping[str, InterfaceType | NodeType | EdgeType]]] = [
+        ("interface", catalog.interfaces),
+        ("node", catalog.nodes),
+        ("edge", catalog.edges),
+    ]
     return {
         f"{kind}:{name}": {column: found.type for column, found in type_.properties.items()}
         for kind, found in types

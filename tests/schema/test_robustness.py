@@ -46,12 +46,12 @@ def _answer(text: str) -> CompiledSchema | SchemaSyntaxError | SchemaError | Cat
 
 @given(st.text(max_size=200))
 def test_any_text_has_an_answer(text: str) -> None:
-    assert _answer(text)
+    assert _answer(text) is not None
 
 
 @given(st.lists(st.sampled_from(_TOKENS), max_size=60), st.sampled_from(["", " "]))
 def test_any_tokens_have_an_answer(tokens: list[str], gap: str) -> None:
-    assert _answer(gap.join(tokens))
+    assert _answer(gap.join(tokens)) is not None
 
 
 @given(drafts(), st.data())
@@ -61,7 +61,7 @@ def test_any_damage_has_an_answer(draft: Draft, data: st.DataObject) -> None:
         start = data.draw(st.integers(0, len(text)))
         end = data.draw(st.integers(start, min(len(text), start + 20)))
         text = text[:start] + data.draw(st.sampled_from(["", *_TOKENS]) | st.text(max_size=3)) + text[end:]
-    assert _answer(text)
+    assert _answer(text) is not None
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_any_damage_has_an_answer(draft: Draft, data: st.DataObject) -> None:
 )
 def test_large_text_is_answered_within_a_second(text: str) -> None:
     started = time.process_time()
-    assert _answer(text)
+    assert _answer(text) is not None
     assert time.process_time() - started < 1
 
 

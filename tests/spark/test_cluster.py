@@ -5,8 +5,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 import omnigraph as og
 from tests.support.spark_job import SCHEMA, counts, run_child, write_input
+
+pytestmark = pytest.mark.timeout(900)  # three Java processes, which take minutes on a busy machine
 
 # One machine cannot show speculation: Spark never starts the second copy of a task on the host of the first.
 JOB = """
@@ -19,13 +23,9 @@ from omnigraph import spark as ogs
 limits.DRIVER_ROWS = 0  # every rule is a job, however few rows there are
 uri, folder, out = sys.argv[1:]
 memory = {"spark.driver.memory": "1g", "spark.executor.memory": "512m"}
-spark = ogs.session("local-cluster[2,1,512]", **memory, **{"spark.sql.shuffle.partitions": 2})
+spark = ogs.session("local-cluster[1,2,512]", **memory, **{"spark.sql.shuffle.partitions": 2})
 with og.open(uri) as graph:
     print(ogs.load(graph, Path(folder), "append").total)
-    try:
-        ogs.load(graph, Path(folder), "append")
-    except og.OmniGraphError as error:
-        print(error.code)
     print(ogs.read(graph, "Person", columns=["name"]).count())
     text = 'query q() { match { $p: Person  $p worksAt $f } return { $f.name as firm, count($p) as people } }'
     print(ogs.query(graph, text).count())
@@ -38,7 +38,7 @@ def test_a_graph_is_loaded_read_asked_and_exported_by_executors_of_their_own(tmp
     folder = write_input(tmp_path / "in", "j1")
     with og.init(tmp_path / "g", SCHEMA) as graph:
         child = run_child([sys.executable, "-c", JOB, graph.uri, str(folder), str(tmp_path / "out.jsonl")])
-        assert child.stdout.splitlines() == ["24", "conflict.key", "4", "4"], child.stderr[-3000:]
+        assert child.stdout.splitlines() == ["24", "4", "4"], child.stderr[-3000:]
         assert counts(graph, "j1") == {4}
         assert graph.verify().ok
         assert (tmp_path / "out.jsonl").read_text("utf-8") == graph.export().text

@@ -41,7 +41,8 @@ def test_every_line_belongs_to_exactly_one_split(
     path.write_bytes(text.encode())
     part = Part(str(path), Format.JSONL)
     total = len(text.encode())
-    found, before = [], 0
+    found: list[tuple[int, str]] = []
+    before = 0
     for start in range(0, max(total, 1), size):
         split = Lines(CATALOG, part, Split(0, size, start, min(start + size, total)), before + 1, 100)
         for parsed in split:

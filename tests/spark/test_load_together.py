@@ -130,3 +130,17 @@ def test_progress_tells_stages_rows_and_rates(tmp_path: Path) -> None:
     assert [each.stage for each in finished] == ["read", "check", "commit"]
     assert all(each.rows == 6 * ROWS and each.rate > 0 for each in finished)
     assert set(result.timings) == {"read", "check", "commit"}
+
+
+def test_a_new_branch_has_the_schema_of_the_one_it_is_made_from(tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_text('{"type":"P","data":{"k":"a","n":1}}')
+    with og.init(tmp_path / "g", "node P { k: String @key }") as graph:
+        before = graph.commits.head().id
+        graph.schema.apply("node P { k: String @key  n: I32? }")
+        graph.branches.create("old", at=before)
+        for engine in ("embedded", "spark"):
+            with pytest.raises(og.errors.InputError, match="'n'"):
+                graph.load(path, "append", branch=f"from-{engine}", from_="old", engine=engine)
+        assert graph.branches.list() == ["main", "old"]
+        assert graph.load(path, "append", branch="new", from_="main", engine="spark").nodes == {"P": 1}

@@ -13,12 +13,12 @@ import omnigraph as og
 from omnigraph import limits
 from omnigraph import spark as ogs
 from omnigraph.errors import InputError, MergeConflict, ResourceLimitExceeded, StorageError
+from omnigraph.history.merge.carrier import InProcess
 from omnigraph.history.merge.merge import MergeRequest
 from omnigraph.history.merge.merge import merge as merge_branches
 from omnigraph.schema.compile import compile_schema
 from omnigraph.spark.cluster import Cluster
-from omnigraph.spark.merge_job import Attempts, OnSpark
-from omnigraph.spark.session import active_session
+from omnigraph.spark.merge_job import OnSpark, carrier
 from omnigraph.storage.commit.protocol import Workspace
 from omnigraph.write.change import Change, Mode
 from tests.merge.branches import apart, edges, fingerprint, gone, notes, people, state
@@ -60,7 +60,7 @@ def ages(*values: int | None) -> pa.Array:
     return pa.array(values, pa.int32())
 
 
-def forked(root: Path) -> og.Graph:
+def forked(root: Path | str) -> og.Graph:
     """Six people, three edges and two notes on main, and a branch of it."""
     graph = og.init(root, SCHEMA)
     names = [f"p{number}" for number in range(6)]
@@ -157,7 +157,7 @@ def seen(graph: og.Graph, source: str, target: str, merge: Callable[[], Any]) ->
     assert report.ok, report.problems
     said = result.to_dict()
     ids = {key: {op: rows.ids[op].to_pylist() for op in rows.ids} for key, rows in result.tables.items()}
-    changes = {} if result.commit is None else graph.diff(head.id, result.commit.id).stats
+    changes = None if result.commit is None else graph.diff(head.id, result.commit.id).stats
     left_out = ("commit", "base_commit_id", "source_commit_id")
     return {
         "outcome": result.outcome,
@@ -176,7 +176,7 @@ def test_spark_does_what_the_embedded_merge_does(tmp_path: Path, jobs: list[int]
         graph = forked(tmp_path / f"g{number}")
         change(graph)
         verbs = (
-            lambda: graph.branches.merge(*INTO_MAIN, resolve=resolve),  # noqa: B023
+            lambda: graph.branches.merge(*INTO_MAIN, resolve=resolve, engine="embedded"),  # noqa: B023
             lambda: ogs.merge(graph, *INTO_MAIN, resolve=resolve),  # noqa: B023
         )
         outcomes.append(seen(graph, *INTO_MAIN, verbs[number]))
@@ -200,7 +200,10 @@ def test_ancestry_and_direction_make_no_difference(
         write(graph, source, people("ann", "cy", "dot", age=ages(2, 2, 2)), edges("k1", src="cy"))
         write(graph, target, people("own"), gone("node:Note", "n-before"))
         write(graph, target, gone("node:Person", "ben"))
-        verbs = (branches.merge, lambda: ogs.merge(graph, source, target))  # noqa: B023
+        verbs = (
+            lambda: branches.merge(engine="embedded"),  # noqa: B023
+            lambda: ogs.merge(graph, source, target),  # noqa: B023
+        )
         outcomes.append(seen(graph, source, target, verbs[number]))
         graph.close()
     assert outcomes[1] == outcomes[0]
@@ -236,12 +239,100 @@ def test_a_merge_too_large_for_one_process_is_carried(
     monkeypatch.setattr(limits, "MERGE_BYTES", 1_000)
     monkeypatch.setattr(limits, "FRAGMENT_ROWS", 40)
     with pytest.raises(ResourceLimitExceeded) as caught:
-        branches.merge()
-    assert "omnigraph.spark.merge" in (caught.value.hint or "")
+        branches.merge(engine="embedded")
+    assert "engine='spark'" in (caught.value.hint or "")
     result = ogs.merge(graph, "a", delete_branch=True)
     assert (result.outcome, result.tables["node:Person"].inserted, result.branch_deleted) == ("fast_forward", 100, True)
     assert graph.branches.list() == ["main"]
     assert jobs == [3]
+
+
+@pytest.mark.parametrize("change", [both_sides, every_row_conflict])
+def test_a_dry_run_tells_what_the_embedded_one_tells(
+    tmp_path: Path, jobs: list[int], change: Callable[[og.Graph], None]
+) -> None:
+    graph = forked(tmp_path / "g")
+    change(graph)
+    before, files = fingerprint(graph, "main"), data_files(graph)
+    embedded = graph.branches.merge("a", dry_run=True, engine="embedded")
+    assert jobs == []
+    carried = ogs.merge(graph, "a", dry_run=True)
+    assert jobs
+    assert (embedded.engine, carried.engine) == ("embedded", "spark")
+    assert carried.to_dict() == embedded.to_dict()
+    assert carried.conflicts == embedded.conflicts
+    assert (fingerprint(graph, "main"), data_files(graph)) == (before, files)
+
+
+def test_a_merge_goes_to_spark_by_itself_from_the_table_on_where_it_is_large(
+    tmp_path: Path, jobs: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = forked(tmp_path / "expected")
+    both_sides(expected)
+    assert expected.branches.merge("a").engine == "embedded"
+    assert jobs == []
+    graph = forked(tmp_path / "g")
+    both_sides(graph)
+    staged = {kind: noted_stages(kind, monkeypatch) for kind in (InProcess, OnSpark)}
+    monkeypatch.setattr(limits, "FILTERED_ROWS", 1)  # the one edge that goes over is few, the people are not
+    monkeypatch.setattr(limits, "SPARK_MERGE_BYTES", 1)
+    result = graph.branches.merge("a")
+    assert (result.engine, result.outcome) == ("spark", "merged")
+    assert staged == {InProcess: ["edge:Knows"], OnSpark: ["node:Person"]}
+    assert state(graph, "main") == state(expected, "main")
+    assert graph.verify().ok
+    assert jobs
+
+
+def noted_stages(kind: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Tables that a carrier stages from now on."""
+    stage, tables = kind.stage, list[str]()
+
+    def noted(self: Any, workspace: Workspace, changes: Any) -> Any:
+        tables.extend(change.type.table_key for change in changes)
+        return stage(self, workspace, changes)
+
+    monkeypatch.setattr(kind, "stage", noted)
+    return tables
+
+
+def test_a_graph_on_s3_is_merged_by_executors(jobs: list[int], s3_root: str) -> None:
+    graph = forked(f"{s3_root}/g")
+    both_sides(graph)
+    embedded = graph.branches.merge("a", dry_run=True, engine="embedded")
+    result = ogs.merge(graph, "a", delete_branch=True)
+    assert (result.outcome, result.branch_deleted) == ("merged", True)
+    assert {key: rows.to_dict() for key, rows in result.tables.items()} == {
+        key: rows.to_dict() for key, rows in embedded.tables.items()
+    }
+    assert {"new1", "new2", "new3", "own"} <= set(state(graph, "main")["node:Person"])
+    assert not {"p2", "p5"} & set(state(graph, "main")["node:Person"])
+    report = graph.verify()
+    assert report.ok, report.problems
+    assert jobs
+
+
+def test_key_columns_that_do_not_fit_into_the_driver_refuse_the_merge(
+    tmp_path: Path, jobs: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = forked(tmp_path / "g")
+    both_sides(graph)
+    before, files = fingerprint(graph, "main"), data_files(graph)
+    monkeypatch.setattr(limits, "KEY_TASK_ROWS", 2)
+    monkeypatch.setattr(limits, "MERGE_KEY_BYTES", 20)
+    with pytest.raises(ResourceLimitExceeded, match="bytes of 'id' in one merge") as caught:
+        ogs.merge(graph, "a")
+    assert "earlier commit" in (caught.value.hint or "")
+    assert (fingerprint(graph, "main"), data_files(graph)) == (before, files)
+
+
+def test_a_fast_forward_brings_no_key_columns_to_the_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The source's state is valid, so nothing is looked up and only ids are held."""
+    graph = forked(tmp_path / "g")
+    only_the_source(graph)
+    monkeypatch.setattr(limits, "MERGE_KEY_BYTES", 0)
+    assert ogs.merge(graph, "a").outcome == "fast_forward"
+    assert state(graph, "main") == state(graph, "a")
 
 
 def test_a_row_that_breaks_a_rule_on_its_own_is_found_by_the_executors(tmp_path: Path, jobs: list[int]) -> None:
@@ -251,7 +342,7 @@ def test_a_row_that_breaks_a_rule_on_its_own_is_found_by_the_executors(tmp_path:
     both_sides(graph)
     request = MergeRequest("a", "main", dry_run=True)
     embedded = merge_branches(graph._reader(), strict.catalog, request)
-    carried = merge_branches(graph._reader(), strict.catalog, request, Attempts(Cluster(active_session())).begin)
+    carried = merge_branches(graph._reader(), strict.catalog, request, carrier)
     assert carried.conflicts == embedded.conflicts
     assert [each.row_id for each in carried.conflicts] == ["new1", "new2", "p0", "p1"]
     assert jobs
@@ -310,7 +401,7 @@ def test_a_failure_while_staging_leaves_no_files(tmp_path: Path, monkeypatch: py
         written.append(data_files(graph) - files)
         raise StorageError("the disk is full")
 
-    monkeypatch.setattr("omnigraph.spark.merge_job._transaction", fail)
+    monkeypatch.setattr("omnigraph.spark.merge_job.staged_replacement", fail)
     with pytest.raises(StorageError, match="the disk is full"):
         ogs.merge(graph, "a")
     assert written[0]

@@ -57,8 +57,9 @@ def test_a_setting_for_new_sessions_only_is_refused_by_name(spark: SparkSession)
 def test_a_setting_that_can_change_is_changed(spark: SparkSession) -> None:
     name = "spark.sql.execution.arrow.maxRecordsPerBatch"
     before = spark.conf.get(name)
+    assert before is not None
     try:
-        ogs.session(**{name: 77})
+        ogs.session(None, **{name: 77})
         assert spark.conf.get(name) == "77"
     finally:
         spark.conf.set(name, before)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -64,7 +64,7 @@ def test_the_schema_keeps_order_and_nullability() -> None:
 
 def test_values_keep_every_bit_on_their_way() -> None:
     stored = table_schema(ROW)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "id": "a", "key": "a", "u32": 2**32 - 1, "u64": 2**64 - 1, "f32": 0.1, "day": date(9999, 12, 31),
             "at": -1, "raw": b"\0", "words": ["x", None], "big": [2**64 - 1], "moments": [-1, None],

@@ -373,7 +373,12 @@ def test_schema_files_that_are_not_text_are_refused(tmp_path: Path) -> None:
 
 def test_a_file_where_the_graph_should_be_is_a_typed_error(tmp_path: Path) -> None:
     (tmp_path / "g").write_text("a file")
-    for call in (lambda: og.open(tmp_path / "g"), lambda: people(tmp_path / "g"), lambda: people(tmp_path / "g" / "h")):
+    calls: list[tuple[Callable[[Path], og.Graph], Path]] = [
+        (og.open, tmp_path / "g"),
+        (people, tmp_path / "g"),
+        (people, tmp_path / "g" / "h"),
+    ]
+    for call, place in calls:
         with pytest.raises(OmniGraphError):
-            call()
+            call(place)
     assert (tmp_path / "g").read_text() == "a file"

@@ -12,6 +12,7 @@ import pytest
 from omnigraph import limits
 from omnigraph.errors import InputError
 from omnigraph.storage.delta import Method, TableDelta, table_delta, versions
+from omnigraph.storage.stage import find_rows
 from omnigraph.write.change import Change, Mode
 from tests.support.table_histories import KEY, SCHEMA, State, TableHistory, naive_delta
 
@@ -40,6 +41,7 @@ def _compare_all(history: TableHistory, pairs: int) -> dict[str, int]:
             used[str(delta.method)] = used.get(str(delta.method), 0) + 1
             assert _ids(delta) == expected, f"{method}: {before.made_by} {before.pin} → {after.made_by} {after.pin}"
             _check_images(delta, before, after)
+            _check_places(delta, history, before)
     return used
 
 
@@ -48,6 +50,17 @@ def _check_images(delta: TableDelta, before: State, after: State) -> None:
     there = pa.concat_arrays([delta.updated, delta.inserted])
     assert repr(delta.before(gone).to_pylist()) == repr([before.rows[name] for name in gone.to_pylist()])
     assert repr(delta.after(there).to_pylist()) == repr([after.rows[name] for name in there.to_pylist()])
+
+
+def _check_places(delta: TableDelta, history: TableHistory, before: State) -> None:
+    """Where the comparison came by rows, and where a look-up finds them."""
+    gone = pa.concat_arrays([delta.updated, delta.deleted])
+    places = delta.places_before(gone)
+    if places is None:
+        return
+    assert before.pin is not None
+    handle = history.tables.at(before.pin.location, before.pin.branch, before.pin.version, before.pin.origin)
+    assert places.sort_by("id").to_pylist() == find_rows(handle, gone).sort_by("id").to_pylist()
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
@@ -354,7 +355,7 @@ def test_a_read_only_open_during_an_interrupted_write_sees_the_old_state_and_rep
 
 
 @pytest.mark.parametrize("mode", ["", "r", "RW", "w", None])
-def test_an_unknown_mode_is_refused(tmp_path: Path, mode: str) -> None:
+def test_an_unknown_mode_is_refused(tmp_path: Path, mode: Any) -> None:
     people(tmp_path / "g").close()
     with pytest.raises(og.errors.InputError, match="mode"):
         og.open(tmp_path / "g", mode=mode)
@@ -397,6 +398,6 @@ def test_rows_that_a_moved_branch_inherits_are_missing_with_a_typed_error(tmp_pa
         with pytest.raises(StorageError):
             ids_of(graph, "Person", "side")
         with pytest.raises(StorageError):
-            graph.write([persons("d")], branch="side")
+            graph.write([persons("a")], branch="side")
         graph.write([persons("c")])
         assert ids_of(graph, "Person") == {"a", "c"}

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import omnigraph as og
-from omnigraph import failpoints, ids
-from omnigraph.errors import CorruptGraph, LockTimeout
+from omnigraph import failpoints, ids, limits
+from omnigraph.errors import CorruptGraph, LockTimeout, StoreUnavailable
 from omnigraph.storage import lease as leases
 from omnigraph.storage.commit import sidecar
 from omnigraph.storage.lease import Lease
@@ -43,7 +43,8 @@ def _later() -> float:
 def _stored(objects: Objects) -> dict[str, Any]:
     content = objects.read(PATH)
     assert content is not None
-    return json.loads(content)
+    stored: dict[str, Any] = json.loads(content)
+    return stored
 
 
 def _foreign(objects: Objects, **fields: Any) -> None:
@@ -61,6 +62,44 @@ def test_a_lease_has_one_owner_and_can_be_given_back(objects: Objects) -> None:
     assert _stored(objects)["owner"] is None
     other.acquire(_soon())
     assert other.epoch > one.epoch
+
+
+def test_an_owner_whose_answer_was_lost_takes_its_own_lease_at_once(objects: Objects) -> None:
+    lease, other = Lease(objects, PATH), Lease(objects, PATH)
+    lease.acquire(_soon())
+    lease._tag, lease._held = None, False  # as if the answers to taking it and giving it back had been lost
+    with pytest.raises(LockTimeout):
+        other.acquire(_soon())
+    lease.acquire(_soon())
+    assert _stored(objects)["epoch"] == lease.epoch == 2
+    lease.release()
+    other.acquire(_soon())
+
+
+def test_a_store_that_does_not_take_a_lease_back_fails_nothing(
+    objects: Objects, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease = Lease(objects, PATH)
+    lease.acquire(_soon())
+    with monkeypatch.context() as patch:
+        patch.setattr(objects, "replace", _fails)
+        lease.release()
+    assert _stored(objects)["owner"] is not None
+    lease.acquire(_soon())
+    assert lease.epoch == 2
+
+
+def _fails(*given: object) -> str:
+    raise StoreUnavailable("the store is away")
+
+
+def test_whoever_has_waited_longest_looks_most_often() -> None:
+    shortest, longest = limits.LEASE_POLL_SECONDS
+    assert leases.look_again_after(0) == shortest, "a section is short"
+    assert leases.look_again_after(0.5) == leases.look_again_after(1) == longest, "the store is spared"
+    waits = [leases.look_again_after(second) for second in range(1, 60)]
+    assert waits == sorted(waits, reverse=True)
+    assert waits[-1] == shortest
 
 
 def test_the_epoch_grows_with_every_taking(objects: Objects) -> None:

@@ -59,12 +59,15 @@ def _new(key: str, location: str) -> PreparedTable:
     return PreparedTable(Pin(key, location, 0, None, 0, metadata), None, stage_new(schema), reads_rows=False)
 
 
+def _always(prepared: Prepared) -> Callable[[Workspace], Prepared]:
+    return lambda _: prepared
+
+
 def test_nothing_prepared_is_nothing_committed_and_labels_alone_are_no_change(tmp_path: Path) -> None:
     graph = _graph(tmp_path / "g")
     before = graph.commits.head()
     for prepared in (Prepared(), Prepared(labels={"job": "7"})):
-        writer = Writer(ids.MAIN, WriterKind.LOAD, None, lambda _, prepared=prepared: prepared)
-        assert run(graph._store, writer) is None
+        assert run(graph._store, Writer(ids.MAIN, WriterKind.LOAD, None, _always(prepared))) is None
     assert graph.commits.head() == before
 
 

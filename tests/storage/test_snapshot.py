@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import lance
@@ -22,6 +22,7 @@ from omnigraph.storage.store import GraphStore
 from omnigraph.write.change import Change, Mode
 from tests.support import foreign_writer
 from tests.support.small_graphs import people, persons, without
+from tests.support.transactions import transaction_of
 
 
 def _fresh(root: Path, branch: str = "main") -> Snapshot:
@@ -61,6 +62,38 @@ def test_a_graph_is_read_from_one_fragment_from_its_first_write_on(tmp_path: Pat
         graph.write([persons(f"p{number}")])
         assert _is_short(root)
         _assert_equal(_fresh(root), fold(_fresh(root).handle, "main"))
+
+
+def _files(root: Path, directory: str) -> int:
+    return sum(1 for _ in (root / "__manifest" / directory).glob("*"))
+
+
+def test_rows_of_the_latest_commits_move_along_so_that_few_publishes_mark_rows_as_gone(tmp_path: Path) -> None:
+    root = tmp_path / "g"
+    graph = people(root)
+    marks, commits = _files(root, "_deletions"), limits.MANIFEST_RECENT_ROWS * 2
+    for number in range(commits):
+        graph.write([persons(f"p{number}")])
+    assert _files(root, "_deletions") - marks <= commits // 8
+    assert len(_fresh(root).handle.get_fragments()) <= commits // 8
+    assert len(graph.commits.list(limit=2 * commits)) == commits + 1
+    for version in range(2, _fresh(root).version + 1):
+        handle = lance.dataset(str(root / "__manifest"), version=version)
+        _assert_equal(read_snapshot(handle, "main"), fold(handle, "main"))
+
+
+def test_a_row_of_a_recent_commit_that_became_untrue_does_not_move_along(tmp_path: Path) -> None:
+    root = tmp_path / "g"
+    people(root, "a").close()
+    store = GraphStore(parse_location(root))
+    pin = store.snapshot("main").pins["node:Person"]
+    handed_off = replace(pin, metadata=pin.metadata.replace("V2", "V3"))
+    with store.sections.hold("main") as fence:
+        publish(store, "main", GraphChange(_draft(), (handed_off,)), fence, ids.new_ulid())
+    rows = [row for row in _fresh(root).handle.to_table().to_pylist() if row["object_type"] == "table_version"]
+    told = [row["metadata"] for row in rows if (row["table_key"], row["table_version"]) == ("node:Person", pin.version)]
+    assert told == [handed_off.metadata]
+    _assert_equal(_fresh(root), fold(_fresh(root).handle, "main"))
 
 
 @dataclass
@@ -210,8 +243,8 @@ def test_the_rows_of_the_present_exist_once_after_every_publish(tmp_path: Path) 
         handle = lance.dataset(foreign_writer.manifest_uri(tmp_path / "g", branch))
         assert handle.schema.metadata == {b"omnigraph:internal_schema_version": b"3"}
         assert handle.schema.field("object_id").metadata == {b"lance-schema:unenforced-primary-key": b"true"}
-        witness = handle.read_transaction(handle.version).transaction_properties
-        assert witness["omnigraph.commit_id"] == graph.commits.head(branch or "main").id
+        witness = transaction_of(handle).transaction_properties
+        assert witness is not None and witness["omnigraph.commit_id"] == graph.commits.head(branch or "main").id
 
 
 def test_a_foreign_publish_is_folded_and_repaired_by_the_next_one_of_ours(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import lance
 import obstore
@@ -23,6 +23,7 @@ from omnigraph.storage.location import parse_location
 from omnigraph.storage.stage import Staged
 from omnigraph.storage.tables import Tables, version_file
 from tests.support.small_graphs import run_child
+from tests.support.transactions import transaction_of
 
 SCHEMA = pa.schema(
     [
@@ -107,7 +108,7 @@ def test_a_transaction_is_found_in_history_by_its_uuid(tmp_path: Path) -> None:
     table = _table(tmp_path / "t", "a")
     transaction = Transaction(table.version, _append(table, "b"), uuid="0f6e7f4e-6f3c-4d4e-9a51-3d5b8f3a2c11")
     landed = LanceDataset.commit(table, transaction, max_retries=0)
-    found = landed.read_transaction(landed.version)
+    found = transaction_of(landed)
     assert found.uuid == transaction.uuid
     assert isinstance(found.operation, LanceOperation.Append)
 
@@ -172,12 +173,20 @@ def test_a_staged_transaction_survives_json_and_commits_later(
     read = redo.from_json(json.loads(json.dumps(redo.to_json(staged))))
     landed = LanceDataset.commit(lance.dataset(str(tmp_path / "t")), redo.transaction(read), max_retries=0)
     assert (landed.version, _ids(landed)) == (table.version + 1, expected)
-    assert landed.read_transaction(landed.version).uuid == staged.uuid
+    assert transaction_of(landed).uuid == staged.uuid
     if stage is _staged_update:
         assert landed.to_table(filter=pc.field("x") == 7).column("id").to_pylist() == ["b"]
     if stage is _staged_index:
         assert [index.name for index in landed.describe_indices()] == ["x_idx"]
         assert "ScalarIndexQuery" in landed.scanner(filter=pc.field("x") == 0).explain_plan()
+
+
+@pytest.mark.parametrize("stage", [_staged_append, _staged_update, _staged_overwrite])
+def test_a_record_tells_of_a_fragment_what_lance_tells(tmp_path: Path, stage: Callable[[Any], Any]) -> None:
+    operation = stage(_table(tmp_path / "t", "a", "b", "c"))
+    recorded = redo.to_json(Staged(operation, 1, 3))["operation"]
+    for name in ("fragments", "new_fragments", "updated_fragments"):
+        assert recorded.get(name, []) == [fragment.to_json() for fragment in getattr(operation, name, [])]
 
 
 def test_an_update_keeps_row_id_and_creation_version(tmp_path: Path) -> None:
@@ -272,7 +281,7 @@ def test_a_restore_is_a_transaction_that_names_its_version(tmp_path: Path) -> No
     _commit(table, _append(table, "b"))
     table.checkout_version(1).restore()
     newest = lance.dataset(str(tmp_path / "t"))
-    operation = newest.read_transaction(newest.version).operation
+    operation = transaction_of(newest).operation
     assert isinstance(operation, LanceOperation.Restore)
     assert (operation.version, newest.version, _ids(newest)) == (1, 3, ["a"])
 
@@ -366,7 +375,7 @@ def test_a_reservation_of_fragment_ids_reads_as_a_bare_operation(tmp_path: Path)
     before = table.version
     table.optimize.compact_files()
     newest = lance.dataset(str(tmp_path / "t"))
-    kinds = [type(newest.read_transaction(v).operation) for v in range(before + 1, newest.version + 1)]
+    kinds = [type(transaction_of(newest, v).operation) for v in range(before + 1, newest.version + 1)]
     assert kinds == [LanceOperation.BaseOperation, LanceOperation.Rewrite]
 
 
@@ -382,7 +391,9 @@ def test_a_full_text_segment_can_be_searched_only_after_it_was_merged(tmp_path: 
 
 
 @pytest.mark.parametrize(("kind", "word"), [("BTREE", "btree"), ("INVERTED", "inverted"), ("IVF_FLAT", "ivf")])
-def test_the_kind_of_an_index_is_told_by_its_type(tmp_path: Path, kind: str, word: str) -> None:
+def test_the_kind_of_an_index_is_told_by_its_type(
+    tmp_path: Path, kind: Literal["BTREE", "INVERTED", "IVF_FLAT"], word: str
+) -> None:
     rows = {"x": ["a"], "v": pa.array([[1.0, 2.0]], pa.list_(pa.float32(), 2))}
     table = lance.write_dataset(pa.table(rows), str(tmp_path / "t"), data_storage_version="2.2")
     if kind == "IVF_FLAT":

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,22 @@ class CommandLine:
             check=False,
         )
         return Ended(ended.returncode, ended.stdout.decode("utf-8"), ended.stderr.decode("utf-8"))
+
+    def run_all(self, lines: Sequence[Sequence[str]]) -> list[Ended]:
+        """Run many command lines in one process, which starts once; for cases that differ in words only."""
+        batch = self.folder / "batch.json"
+        batch.write_text(json.dumps([list(words) for words in lines]), "utf-8")
+        ended = subprocess.run(
+            [sys.executable, "-m", "tests.support.command_batch", batch],
+            cwd=self.folder,
+            env={**self.environment, "PYTHONPATH": str(Path(__file__).parents[2])},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+        assert ended.returncode == 0, ended.stderr.decode("utf-8")
+        return [Ended(**each) for each in json.loads(ended.stdout)]
 
     def ok(self, *words: str, **environment: str) -> Ended:
         """Run a command that is meant to succeed."""

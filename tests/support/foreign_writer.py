@@ -34,7 +34,8 @@ def manifest_uri(root: Path, branch: str | None = None) -> str:
 
 
 def manifest_rows(root: Path, branch: str | None = None) -> list[dict[str, Any]]:
-    return lance.dataset(manifest_uri(root, branch)).to_table().to_pylist()
+    rows: list[dict[str, Any]] = lance.dataset(manifest_uri(root, branch)).to_table().to_pylist()
+    return rows
 
 
 def put_rows(root: Path, rows: list[dict[str, Any]], branch: str | None = None) -> None:

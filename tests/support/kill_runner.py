@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.light_python import run_module
 from tests.support.source_tree import ROOT
 from tests.support.waiting import wait_until
 
@@ -101,4 +101,4 @@ class Rendezvous:
 
 
 def _command(target: Target, steps: Sequence[str]) -> list[str]:
-    return [sys.executable, "-m", "tests.support.crash_child", target.uri, target.branch, str(target.ledger), *steps]
+    return run_module("tests.support.crash_child", target.uri, target.branch, str(target.ledger), *steps)

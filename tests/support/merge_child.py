@@ -12,6 +12,7 @@ import sys
 
 import omnigraph as og
 from omnigraph import failpoints
+from tests.support.light_python import run_module
 from tests.support.source_tree import ROOT
 
 ACTOR = "act-merge"
@@ -33,9 +34,9 @@ def kill_merge(uri: str, source: str, target: str, failpoint: str, *, nth: int =
 
 def start_merge(uri: str, source: str, target: str, armed: str = "", *, delete: bool = False) -> subprocess.Popen[str]:
     """The same without waiting; the caller ends it."""
-    command = [sys.executable, "-m", "tests.support.merge_child", uri, source, target, armed]
+    command = run_module("tests.support.merge_child", uri, source, target, armed, "delete" if delete else "keep")
     return subprocess.Popen(
-        [*command, "delete" if delete else "keep"],
+        command,
         cwd=ROOT,
         env={**os.environ, "OMNIGRAPH_FAILPOINTS": ""},
         stdout=subprocess.PIPE,

@@ -2,7 +2,8 @@
 
 The folder holds the ledgers and is the meeting place: a process says that it is ready by a file and starts when the
 file ``go`` is there. A writer goes on after the last operation in its ledger, so it can be killed and started again. A
-reader polls until the file ``stop`` is there and leaves what it saw in ``reader-<number>.json``.
+reader polls until the file ``stop`` is there and leaves what it saw in ``reader-<number>.json``. A writer leaves in
+``effort-<number>.json`` how often it computed each of its operations.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import omnigraph as og
+from omnigraph import failpoints
 from tests.support import ledger as ledgers
 from tests.support.ledger import Ledger
 from tests.support.race_graph import GROUP, marks, perform
@@ -41,18 +45,41 @@ def _write(kind: str, uri: str, branch: str, folder: Path, writer: int, operatio
     kept = [op.name for op in done if op.state == "acknowledged" and op.adds and op.name not in gone]
     with og.open(uri, actor=f"act-{writer}") as graph:
         _meet(folder, f"writer-{writer}")
+        efforts = []
         for op in range(len(done), operations):
-            step = perform(graph, kind, branch, Ledger(path), writer, op, kept)
+            with counted_effort() as effort:
+                step = perform(graph, kind, branch, Ledger(path), writer, op, kept)
+            efforts.append(len(effort))
             removed = step.removes.get("node:Person", [])
             kept = [mark for mark in kept if mark not in removed]
             if step.adds:
                 kept.append(ledgers.name(writer, op))
+    (folder / f"effort-{writer}.json").write_text(json.dumps(efforts))
+
+
+@contextmanager
+def counted_effort() -> Iterator[list[str]]:
+    """Grows by one each time this process has staged a write and asks for its turn."""
+    staged: list[str] = []
+    real = failpoints.reach
+
+    def reach(name: str) -> None:
+        real(name)
+        if name == "write.after_stage":
+            staged.append(name)
+
+    failpoints.reach = reach
+    try:
+        yield staged
+    finally:
+        failpoints.reach = real
 
 
 def _read(uri: str, branch: str, folder: Path, number: int) -> None:
     graph = og.open(uri, mode="ro")
     _meet(folder, f"reader-{number}")
-    polls, faults, version = 0, [], 0
+    polls, version = 0, 0
+    faults: list[str] = []
     stop = folder / "stop"
     while not stop.exists() and not faults:
         pause_until(time.monotonic() + READER_SECONDS, stop)

@@ -6,6 +6,8 @@ which operations happened. A group puts one row into each of three tables; nobod
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -13,9 +15,11 @@ import pyarrow as pa
 
 import omnigraph as og
 from omnigraph.errors import ExpectedVersionMismatch
+from omnigraph.storage.manifest import Commit
 from omnigraph.write.change import Change, Mode
 from tests.support import ledger as ledgers
 from tests.support.ledger import Ledger, Values
+from tests.support.waiting import wait_until
 
 OWN_TABLES = 8
 SCHEMA = "\n".join(
@@ -29,6 +33,7 @@ SCHEMA = "\n".join(
 GROUP = ("node:Person", "node:City", "edge:LivesIn")
 TABLES = (*GROUP, *(f"node:Own{number}" for number in range(OWN_TABLES)))
 COUNTER = "counter"
+UPDATE = "query set_value($m: String, $n: I64) { update Person set { value: $n } where name = $m }"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +42,14 @@ class Step:
 
     Attributes:
         reads: the write depends on rows that are there, so it may meet a conflict and is tried again.
+        update: value that a query gives to the row of this name, instead of ``changes``.
     """
 
     changes: Callable[[og.Snapshot], list[Change]]
     adds: Values
     removes: Values = field(default_factory=dict)
     reads: bool = False
+    update: tuple[str, int] | None = None
 
 
 def rows(*marks: str) -> pa.Table:
@@ -84,7 +91,18 @@ def mixed(writer: int, op: int, before: list[str]) -> Step:
         return group(writer, op, before)
     old = before[0]
     changes = [Change(table, remove=pa.array([old])) for table in GROUP]
-    return Step(lambda _: changes, {}, {table: [old] for table in GROUP}, reads=True)
+    return Step(lambda _: changes, {}, {table: [old] for table in GROUP})
+
+
+def own_rows(writer: int, op: int, before: list[str]) -> Step:
+    """Rows of one table: two come, the writer's oldest goes, its newest is updated. Every third writer only adds."""
+    mark = ledgers.name(writer, op)
+    if writer % 3 == 2 or op % 4 < 2:
+        return Step(lambda _: [Change("node:Person", rows(mark))], {"node:Person": [mark]})
+    if op % 4 == 2:
+        old = before[0]
+        return Step(lambda _: [Change("node:Person", remove=pa.array([old]))], {}, {"node:Person": [old]})
+    return Step(lambda _: [], {}, update=(before[-1], op))
 
 
 def increment(writer: int, op: int, before: list[str]) -> Step:
@@ -100,7 +118,7 @@ def increment(writer: int, op: int, before: list[str]) -> Step:
 
 
 STEPS: Mapping[str, Callable[[int, int, list[str]], Step]] = {
-    step.__name__: step for step in (one_table, own_table, group, mixed, increment)
+    step.__name__: step for step in (one_table, own_table, group, mixed, own_rows, increment)
 }
 
 
@@ -117,17 +135,32 @@ def perform(graph: og.Graph, kind: str, branch: str, ledger: Ledger, writer: int
     step = STEPS[kind](writer, op, before)
     name = ledgers.name(writer, op)
     ledger.start(name, step.adds, step.removes)
-    while True:
+    for attempt in range(10_000):
         seen = graph.snapshot(branch)
         try:
-            result = graph.write(step.changes(seen), branch=branch, base=seen if step.reads else None)
+            commit = _run(graph, branch, step, seen)
         except ExpectedVersionMismatch:
             if not step.reads:
                 raise
+            _step_aside(attempt)
             continue
-        assert result.commit is not None, f"{name} changed nothing"
-        ledger.acknowledge(name, result.commit.id)
+        assert commit is not None, f"{name} changed nothing"
+        ledger.acknowledge(name, commit.id)
         return step
+    raise AssertionError(f"{name} was refused again and again")
+
+
+def _run(graph: og.Graph, branch: str, step: Step, seen: og.Snapshot) -> Commit | None:
+    if step.update:
+        params = {"m": step.update[0], "n": step.update[1]}
+        return graph.mutate(UPDATE, params=params, branch=branch).commit
+    return graph.write(step.changes(seen), branch=branch, base=seen if step.reads else None).commit
+
+
+def _step_aside(attempt: int) -> None:
+    """Whoever was refused leaves the others some time, more each time: otherwise the quickest always wins."""
+    moment = time.monotonic() + random.uniform(0, min(0.5, 0.005 * 2**attempt))
+    wait_until(lambda: time.monotonic() >= moment, timeout=5, what="the next attempt", pause=0.002)
 
 
 def marks(snapshot: og.Snapshot) -> dict[str, list[str]]:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 
 import omnigraph as og
 from omnigraph import failpoints
+from tests.support.light_python import run_module
 from tests.support.source_tree import ROOT
 
 ACTOR = "act-schema"
@@ -36,7 +37,7 @@ def kill_apply(uri: str, schema: str, failpoint: str, *, nth: int = 1, loss: boo
 @contextmanager
 def start_apply(uri: str, schema: str, armed: str = "", *, loss: bool = False) -> Iterator[subprocess.Popen[str]]:
     """The same without waiting; whatever happens in the block, the child is gone afterwards."""
-    command = [sys.executable, "-m", "tests.support.schema_child", uri, schema, armed, "loss" if loss else "keep"]
+    command = run_module("tests.support.schema_child", uri, schema, armed, "loss" if loss else "keep")
     child = subprocess.Popen(
         command,
         cwd=ROOT,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import pyarrow as pa
 
 import omnigraph as og
 from omnigraph.write.change import Change, Mode
+from tests.support.light_python import run_code
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -64,7 +64,7 @@ def run_child(
 ) -> subprocess.CompletedProcess[str]:
     """Run Python code in a fresh process, from the repository's root; never a fork."""
     return subprocess.run(
-        [sys.executable, "-c", code, *arguments],
+        run_code(code, *arguments),
         cwd=ROOT,
         env={**os.environ, **(env or {})},
         capture_output=True,
@@ -77,7 +77,7 @@ def run_child(
 def start_child(code: str, *arguments: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
     """The same without waiting."""
     return subprocess.Popen(
-        [sys.executable, "-c", code, *arguments],
+        run_code(code, *arguments),
         cwd=ROOT,
         env={**os.environ, **(env or {})},
         stdin=subprocess.PIPE,

@@ -11,6 +11,7 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import InvalidRow, MissingValue
 from omnigraph.write.change import Change, Mode
+from omnigraph.write.commit import WriteResult
 from tests.support.small_graphs import people, run_child
 
 SCHEMA = "node A { k: String @key  b: Blob? }\nedge E: A -> A { note: Blob? }\nnode Must { b: Blob }"
@@ -24,9 +25,7 @@ def blob_graph(root: Path, **rows: bytes | None) -> og.Graph:
     return graph
 
 
-def put(
-    graph: og.Graph, rows: dict[str, bytes | None], mode: Mode = Mode.APPEND, branch: str = "main"
-) -> og.graph.WriteResult:
+def put(graph: og.Graph, rows: dict[str, bytes | None], mode: Mode = Mode.APPEND, branch: str = "main") -> WriteResult:
     table = pa.table({"k": pa.array(rows, pa.string()), "b": pa.array(rows.values(), pa.large_binary())})
     return graph.write([Change("node:A", table, mode)], branch=branch)
 

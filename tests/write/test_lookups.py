@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from lance import LanceDataset
 
 import omnigraph as og
 from omnigraph.storage.stage import find_rows
@@ -31,9 +33,10 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
     return graph
 
 
-def _handle(graph: og.Graph, key: str) -> object:
+def _handle(graph: og.Graph, key: str) -> LanceDataset:
     pin = graph.snapshot().tables[key]
-    return graph._store.tables.at(pin.location, pin.branch, pin.version, pin.origin)
+    handle: LanceDataset = graph._store.tables.at(pin.location, pin.branch, pin.version, pin.origin)
+    return handle
 
 
 @pytest.mark.parametrize(("key", "column"), [("node:P", "id"), ("edge:E", "src"), ("edge:E", "dst"), ("edge:E", "id")])
@@ -43,7 +46,7 @@ def test_an_id_lookup_is_planned_through_the_index(graph: og.Graph, key: str, co
     assert "ScalarIndexQuery" in plan
 
 
-def _read_bytes(handle: object, call: object) -> int:
+def _read_bytes(handle: LanceDataset, call: Callable[[], object]) -> int:
     handle.io_stats_incremental()
     call()
     return int(handle.io_stats_incremental().read_bytes)

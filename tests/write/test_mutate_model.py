@@ -6,6 +6,7 @@ import operator
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,10 @@ SIGNS: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+
+
+def _touches(ends: list[str], keys: set[Any], edge: dict[str, Any]) -> bool:
+    return any(edge[end] in keys for end in ends)
 
 
 @dataclass
@@ -65,12 +70,8 @@ class Model:
         keys = {row.get("k") for row in gone}
         edges = 0
         for edge, (source, target) in EDGES.items():
-            edges += self._drop_edges(
-                edge,
-                lambda row, source=source, target=target: (
-                    (source == type_ and row["from"] in keys) or (target == type_ and row["to"] in keys)
-                ),
-            )
+            ends = [end for end, at in (("from", source), ("to", target)) if at == type_]
+            edges += self._drop_edges(edge, partial(_touches, ends, keys))
         return len(gone), edges
 
     def _drop_edges(self, type_: str, test: Callable[[dict[str, Any]], bool]) -> int:
@@ -182,8 +183,8 @@ def assert_same(graph: og.Graph, model: Model) -> None:
             repr({name: row[name] for name in ("k", "n") if name in row}) for row in rows
         )
     for type_, rows in model.edges.items():
-        stored = [{"from": row["src"], "to": row["dst"], "n": row["n"]} for row in rows_of(graph, type_).values()]
-        assert sorted(map(repr, stored)) == sorted(
+        edges = [{"from": row["src"], "to": row["dst"], "n": row["n"]} for row in rows_of(graph, type_).values()]
+        assert sorted(map(repr, edges)) == sorted(
             repr({name: row[name] for name in ("from", "to", "n")}) for row in rows
         )
 

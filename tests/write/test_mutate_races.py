@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -19,6 +18,7 @@ from omnigraph.write.mutate import MutationOutcome, run_mutation
 from tests.support import ledger as ledgers
 from tests.support import mutation_child
 from tests.support.ledger import Ledger
+from tests.support.light_python import run_module
 from tests.support.mutation_child import SHARED, operations
 from tests.support.small_graphs import ids_of, people, rows_of
 from tests.support.source_tree import ROOT
@@ -79,7 +79,7 @@ def test_four_processes_on_the_same_tables_lose_nothing(tmp_path: Path, count: i
 
 @contextmanager
 def _child(module: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", module, *arguments]
+    command = run_module(module, *arguments)
     with subprocess.Popen(
         command, cwd=ROOT, env=dict(os.environ), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     ) as child:

@@ -44,7 +44,8 @@ CATALOG = compile_schema(SCHEMA).catalog
 
 def _conform(type_name: str, **columns: Any) -> list[dict[str, Any]]:
     type_ = CATALOG.nodes.get(type_name) or CATALOG.edges[type_name]
-    return conform(type_, pa.table(columns)).rows.to_pylist()
+    rows: list[dict[str, Any]] = conform(type_, pa.table(columns)).rows.to_pylist()
+    return rows
 
 
 def _value(column: str, values: pa.Array | pa.ChunkedArray) -> list[Any]:
@@ -333,7 +334,7 @@ def test_the_first_bad_row_is_named() -> None:
     ],
 )
 def test_a_required_property_is_required(missing: str, message: str) -> None:
-    whole = {"name": ["x", "y"], "age": [1, 2], "vec": [[1.0, 2.0]] * 2, "tags": [["a"], []]}
+    whole: dict[str, list[Any]] = {"name": ["x", "y"], "age": [1, 2], "vec": [[1.0, 2.0]] * 2, "tags": [["a"], []]}
     assert len(_conform("Required", **whole)) == 2
     for columns in (
         {name: value for name, value in whole.items() if name != missing},

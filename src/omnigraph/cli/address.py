@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from omnigraph.cli.config import Config
+from omnigraph.cli.config import Config, config_path
 from omnigraph.cli.errors import UsageError
 from omnigraph.cli.flags import Flags
 from omnigraph.errors import InputError
@@ -46,10 +46,9 @@ def resolve(flags: Flags, config: Config, positional: str | None, how: str) -> A
         return _direct("server", config.server, "defaults.server")
     if config.store is not None:
         return _storage(config.store)
-    raise InputError(
-        "which graph?",
-        hint=f"give {how}, --store URI, --profile NAME, OMNIGRAPH_PROFILE, or defaults.store in the configuration",
-    )
+    at_home = f"or defaults.store in {config_path()}"
+    ways = dict.fromkeys([how, "--store URI", "--profile NAME", "OMNIGRAPH_PROFILE", at_home])
+    raise InputError("which graph?", hint=f"give {', '.join(ways)}")
 
 
 def _direct(kind: str, where: str, who: str) -> Address:

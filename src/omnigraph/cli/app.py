@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import typer
 
-from omnigraph.cli.errors import INTERRUPTED, PIPE_CLOSED, forget_stdout, warn
+from omnigraph.cli.errors import INTERRUPTED, misused, warn
 from omnigraph.cli.startup import HELP, leave_out_pydantic
 from omnigraph.cli.verb import GLOBAL_FLAGS
 
@@ -41,14 +41,15 @@ GROUPS = frozenset({"branch", "commit", "changes", "schema"})
 DEPRECATED = {"read": "query", "change": "mutate"}
 
 _LEGEND = """\b
-Commands by what they need:
-  any      init load query explain mutate export branch commit diff changes schema snapshot
-  direct   lint verify schema plan (storage of the graph)
-  local    version
+Before or after any command: --store URI, --profile NAME, --as ACTOR, --yes, --quiet, --debug.
+A graph is addressed by URI, --store, --profile or defaults in config.yaml.
+Exit codes: 0 done, 1 failed, 2 wrong arguments, 4 --if-commit lost, 130 interrupted.
 
 \b
-Exit codes: 0 done, 1 failed, 2 wrong arguments, 4 --if-commit lost, 130 interrupted.
-A graph is addressed by URI, --store, --profile or defaults in config.yaml."""
+Commands by what they need:
+  any      load query explain mutate export branch commit diff changes schema snapshot
+  direct   init lint verify, schema plan (the storage itself)
+  local    version"""
 
 
 def run(words: Sequence[str]) -> None:
@@ -59,13 +60,14 @@ def run(words: Sequence[str]) -> None:
     try:
         command = typer.main.get_command(build(arranged[:1]))
         leave_out_pydantic(command)
-        command(args=arranged, prog_name="omnigraph")
-    except KeyboardInterrupt:
+        sys.exit(command(args=arranged, prog_name="omnigraph", standalone_mode=False))
+    except (typer.Abort, KeyboardInterrupt):
         sys.stderr.write("\ninterrupted\n")
         sys.exit(INTERRUPTED)
-    except BrokenPipeError:
-        forget_stdout()
-        sys.exit(PIPE_CLOSED)
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # what typer raises has no public base class in all its versions
+            raise
+        sys.exit(misused(error))
     finally:
         with contextlib.suppress(BrokenPipeError):
             sys.stderr.flush()

@@ -10,6 +10,7 @@ import typer
 from omnigraph import ids
 from omnigraph.cli.errors import UsageError, conflict_line, warn
 from omnigraph.cli.flags import Accepts
+from omnigraph.cli.load import Engine
 from omnigraph.cli.output import print_json
 from omnigraph.cli.verb import Json, Scope, UriOption, verb
 
@@ -56,7 +57,7 @@ def _control(group: typer.Typer) -> None:
         else:
             sys.stdout.write("".join(f"{name}\n" for name in names))
 
-    @verb(group, "branch delete", Accepts.WRITE)
+    @verb(group, "branch delete", Accepts.WRITE, destroys=True)
     def delete(scope: Scope, name: _Name, uri: UriOption = None, json: Json = False) -> None:
         """Delete a branch and what only it holds."""
         address = scope.address(uri, how="--uri URI")
@@ -71,7 +72,7 @@ def _control(group: typer.Typer) -> None:
 
 
 def _merge(group: typer.Typer) -> None:
-    @verb(group, "branch merge", Accepts.WRITE)
+    @verb(group, "branch merge", Accepts.WRITE, data_frames=True)
     def merge(
         scope: Scope,
         source: Annotated[str, typer.Argument(metavar="SOURCE", help="Branch whose changes are wanted.")],
@@ -89,6 +90,9 @@ def _merge(group: typer.Typer) -> None:
             ),
         ] = None,
         dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what a merge would do.")] = False,
+        engine: Annotated[
+            Engine, typer.Option("--engine", help="This process, or Spark for big merges.")
+        ] = Engine.AUTO,
         json: Json = False,
     ) -> None:
         """Merge a branch into another one, as one commit."""
@@ -98,11 +102,13 @@ def _merge(group: typer.Typer) -> None:
         rules = _rules(resolve)
         if dry_run:
             with scope.graph(address) as graph:
-                _print_plan(graph.branches.merge(source, into, dry_run=True, resolve=rules), json=json)
+                _print_plan(
+                    graph.branches.merge(source, into, dry_run=True, resolve=rules, engine=str(engine)), json=json
+                )
             return
         scope.echo(address)
         with scope.graph(address, "rw") as graph, scope.interruptible(graph, into):
-            done = graph.branches.merge(source, into, resolve=rules, delete_branch=delete_branch)
+            done = graph.branches.merge(source, into, resolve=rules, delete_branch=delete_branch, engine=str(engine))
         if json:
             print_json(_as_json(done, scope.actor))
         else:

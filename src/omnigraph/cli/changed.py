@@ -16,7 +16,7 @@ import typer
 from omnigraph.cli.output import compact, indented, print_json
 
 if TYPE_CHECKING:
-    from omnigraph.graph.answers import CommitChanges, Diff, EntityChange
+    from omnigraph.graph.answers import CommitChanges, CommitPage, Diff, EntityChange
 
 
 class Kind(StrEnum):
@@ -34,9 +34,13 @@ class Op(StrEnum):
     DELETE = "delete"
 
 
-Kinds = Annotated[list[Kind] | None, typer.Option("--kind", help="Only nodes or only edges; may be repeated.")]
+Kinds = Annotated[
+    list[Kind] | None, typer.Option("--kind", metavar="node|edge", help="Only nodes or only edges; may be repeated.")
+]
 Types = Annotated[list[str] | None, typer.Option("--type", metavar="TYPE", help="Only this type; may be repeated.")]
-Ops = Annotated[list[Op] | None, typer.Option("--op", help="Only this kind of change; may be repeated.")]
+Ops = Annotated[
+    list[Op] | None, typer.Option("--op", metavar="insert|update|delete", help="Only such changes; may be repeated.")
+]
 
 
 def filters(kinds: list[Kind] | None, types: list[str] | None, ops: list[Op] | None) -> dict[str, Any]:
@@ -82,17 +86,34 @@ def _value(value: Any) -> str:
     return "<null>" if value is None else value if isinstance(value, str) else compact(value)
 
 
-def print_changes(changed: Diff, head: Mapping[str, Any], *, json: bool) -> None:
+def print_changes(
+    changed: Diff, head: Mapping[str, Any], pages: Iterable[EntityChange] | None = None, *, json: bool
+) -> None:
     """Every change as it is read; in JSON between what is known before and the counts.
 
     Args:
         head: what the JSON form says before the changes.
+        pages: the same changes, if they are to be read page by page.
     """
     if json:
-        _print_document(changed, head)
+        _print_document(changed, head, changed if pages is None else pages)
+    else:
+        _print_lines(changed if pages is None else pages)
+
+
+def print_page(page: CommitPage, *, json: bool) -> None:
+    """Some of the changes, and the token that gives the next ones."""
+    if json:
+        print_json(page.to_dict())
         return
+    _print_lines(page.changes)
+    if page.page_token is not None:
+        sys.stdout.write(f"next_page_token: {page.page_token}\n")
+
+
+def _print_lines(changes: Iterable[EntityChange]) -> None:
     empty = True
-    for line in change_lines(changed):
+    for line in change_lines(changes):
         sys.stdout.write(line)
         empty = False
     if empty:
@@ -107,13 +128,13 @@ def commit_head(changed: CommitChanges) -> dict[str, Any]:
     return {"cause": changed.cause}
 
 
-def _print_document(changed: Diff, head: Mapping[str, Any]) -> None:
+def _print_document(changed: Diff, head: Mapping[str, Any], changes: Iterable[EntityChange]) -> None:
     sys.stdout.write("{\n")
     for name, value in head.items():
         sys.stdout.write(f'  "{name}": {indented(value, 2)},\n')
     sys.stdout.write('  "changes": [')
     separator = "\n"
-    for change in changed:
+    for change in changes:
         sys.stdout.write(f"{separator}    {indented(change.to_dict(), 4)}")
         separator = ",\n"
     sys.stdout.write("],\n" if separator == "\n" else "\n  ],\n")

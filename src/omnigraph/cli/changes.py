@@ -45,6 +45,8 @@ def register(app: typer.Typer) -> None:
         """Show what happened since a position, and where to go on."""
         if cursor is not None and start is not None:
             raise UsageError("--cursor and --start both say where to begin", hint="give one of them")
+        if start is not None and start not in ("now", "beginning") and not start.startswith("after:"):
+            raise UsageError(f"--start is 'now', 'beginning' or 'after:COMMIT', not '{start}'")
         asked = {"branch": branch, "limit": limit, **filters(kinds, types, ops)}
         with scope.graph(scope.address(uri, how="--uri URI")) as graph:
             pages = _pages(graph, cursor or start or "now", asked)

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from omnigraph import ids
-from omnigraph.cli.changed import Kinds, Ops, Types, commit_head, filters, print_changes
+from omnigraph.cli.changed import Kinds, Ops, Types, commit_head, filters, print_changes, print_page
 from omnigraph.cli.flags import Accepts
 from omnigraph.cli.output import cell, print_json
 from omnigraph.cli.verb import Branch, Json, Scope, Uri, UriOption, verb
+
+if TYPE_CHECKING:
+    from omnigraph.graph.answers import CommitChanges, EntityChange
+
+#: Stands for the token of the first page, which nobody has.
+_FIRST = "first"
 
 _Id = Annotated[str, typer.Argument(metavar="COMMIT", help="Id of the commit.")]
 
@@ -48,13 +55,19 @@ def register(app: typer.Typer) -> None:
         if json:
             print_json(commit.to_dict())
         else:
-            sys.stdout.write("".join(f"{key}: {cell(value)}\n" for key, value in commit.to_dict().items()))
+            shown = {**commit.to_dict(), "graph_branch": commit.branch, "created_at": commit.created_at.isoformat()}
+            sys.stdout.write("".join(f"{key}: {cell(value)}\n" for key, value in shown.items()))
 
     @verb(group, "commit changes", Accepts.READ)
     def changes(
         scope: Scope,
         commit_id: _Id,
         uri: UriOption = None,
+        limit: Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="Changes per page.")] = None,
+        page_token: Annotated[
+            str | None,
+            typer.Option("--page-token", metavar="TOKEN", help="One page only: 'first', or where the last one ended."),
+        ] = None,
         kinds: Kinds = None,
         types: Types = None,
         ops: Ops = None,
@@ -63,4 +76,18 @@ def register(app: typer.Typer) -> None:
         """Show what a commit changed against its first parent."""
         with scope.graph(scope.address(uri, how="--uri URI")) as graph:
             changed = graph.commit_changes(commit_id, **filters(kinds, types, ops))
-            print_changes(changed, commit_head(changed), json=json)
+            if page_token is not None:
+                begin = None if page_token == _FIRST else page_token
+                print_page(changed.page(limit, page_token=begin), json=json)
+            else:
+                pages = None if limit is None else _paged(changed, limit)
+                print_changes(changed, commit_head(changed), pages, json=json)
+
+
+def _paged(changed: CommitChanges, limit: int) -> Iterator[EntityChange]:
+    """All changes, read a page at a time."""
+    page = changed.page(limit)
+    yield from page.changes
+    while page.page_token is not None:
+        page = changed.page(limit, page_token=page.page_token)
+        yield from page.changes

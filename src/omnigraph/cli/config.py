@@ -13,6 +13,7 @@ from typing import Any
 
 from omnigraph.cli.errors import warn
 from omnigraph.errors import InputError
+from omnigraph.ids import did_you_mean
 
 FORMATS = ("table", "kv", "csv", "jsonl", "json")
 
@@ -66,8 +67,8 @@ class Config:
 
     def profile(self, name: str) -> Profile:
         if name not in self.profiles:
-            known = ", ".join(sorted(self.profiles)) or "none"
-            raise InputError(f"there is no profile '{name}' in {config_path()}", hint=f"defined: {known}")
+            hint = did_you_mean(name, self.profiles) or "none is defined there"
+            raise InputError(f"there is no profile '{name}' in {config_path()}", hint=hint)
         return self.profiles[name]
 
 

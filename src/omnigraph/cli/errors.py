@@ -6,10 +6,12 @@ Never a stack trace, unless `--debug` asks for it. `UsageError` is for a command
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import re
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 from omnigraph.errors import OmniGraphError, PreconditionFailed
 
@@ -20,6 +22,14 @@ INTERRUPTED = 130
 PIPE_CLOSED = 141
 
 _SHOWN_CONFLICTS = 20
+
+#: What goes wrong when nobody takes the output.
+_LOST = frozenset({errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
+
+#: Arguments of Python calls that options of the same name stand for.
+_ARGUMENT = re.compile(
+    r"\b(?P<name>type|format|engine|branch|on_error|max_rejects)=(?P<quote>'?)(?P<value>\w*)(?P=quote)"
+)
 
 
 class UsageError(Exception):
@@ -47,19 +57,43 @@ def reported(*, debug: bool) -> Iterator[None]:
             yield
         finally:
             sys.stdout.flush()
-    except BrokenPipeError:
-        forget_stdout()
-        sys.exit(PIPE_CLOSED)
+    except OSError as error:
+        if error.filename is None and error.errno in _LOST:
+            sys.exit(lost_output(error))
+        _fail(error, debug)
     except (KeyboardInterrupt, Interrupted) as stop:
         sys.stderr.write(f"\ninterrupted{f': {stop}' if str(stop) else ''}\n")
         sys.exit(INTERRUPTED)
     except Exception as error:
-        if debug:
-            import traceback
+        _fail(error, debug)
 
-            traceback.print_exc()
-        sys.stderr.write(described(error, debug=debug))
-        sys.exit(exit_code(error))
+
+def _fail(error: Exception, debug: bool) -> NoReturn:
+    if debug:
+        import traceback
+
+        traceback.print_exc()
+    sys.stderr.write(described(error, debug=debug))
+    sys.exit(exit_code(error))
+
+
+def misused(error: Any) -> int:
+    """Show what typer says about a command line, and how the graph is addressed if that went wrong; the exit code."""
+    error.show()
+    said = error.format_message()
+    if said.startswith("Got unexpected extra argument") or "--uri" in said:
+        sys.stderr.write("hint: --store URI says which graph is meant\n")
+    return int(error.exit_code)
+
+
+def lost_output(error: OSError) -> int:
+    """Say that the output could not be written, unless its reader simply went away; the exit code."""
+    forget_stdout()
+    if isinstance(error, BrokenPipeError):
+        return PIPE_CLOSED
+    with contextlib.suppress(OSError):
+        sys.stderr.write(f"error: cannot write the output: {error.strerror or error}\n")
+    return FAILED
 
 
 def exit_code(error: Exception) -> int:
@@ -81,15 +115,25 @@ def described(error: Exception, *, debug: bool = False) -> str:
 
 
 def _described(error: OmniGraphError) -> str:
-    details = error.details
+    details, hint = error.details, error.hint
     lines = [f"error: {error.message}"]
     if details.get("excerpt") and details.get("line"):
         place = f"{details.get('file') or '<text>'}:{details['line']}:{details['column']}"
         lines = [f"error: {place}: {error.message}", details["excerpt"]]
+    elif details.get("file") and details.get("line"):
+        hint, _, place = (hint or "").rpartition("; ")  # a load says at the end of its hint where it failed
+        said_twice = f"line {details['line']}: "
+        lines = [f"error: {place}: {error.message.removeprefix(said_twice)}"]
     lines += [f"  {line}" for line in _further(error)]
-    if error.hint:
-        lines.append(f"hint: {error.hint}")
+    if hint:
+        lines.append(f"hint: {_ARGUMENT.sub(_as_option, hint)}")
     return "\n".join(lines) + "\n"
+
+
+def _as_option(argument: re.Match[str]) -> str:
+    """A hint for callers in Python, in the words of the command line: ``engine='spark'`` → ``--engine spark``."""
+    name, value = argument["name"].replace("_", "-"), argument["value"]
+    return f"--{name} {value or name.upper()}"
 
 
 def _further(error: OmniGraphError) -> list[str]:

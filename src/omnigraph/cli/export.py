@@ -24,7 +24,7 @@ def register(app: typer.Typer) -> None:
         ] = None,
         jsonl: Annotated[bool, typer.Option("--jsonl", hidden=True)] = False,
     ) -> None:
-        """Write a graph as JSON lines to stdout, in a form that `load` reads."""
+        """Write a graph as JSON lines that `load` reads."""
         if jsonl:
             warn("--jsonl says nothing new: an export always is JSON lines")
         with scope.graph(scope.address(uri)) as graph:

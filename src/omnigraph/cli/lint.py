@@ -54,8 +54,10 @@ def _text(report: Report) -> str:
     for result in report.results:
         place = f" ({report.query_path}:{result.line}:{result.column})" if result.line else ""
         state = f"ERROR {result.name}: {result.error}{place}" if result.error else f"OK {result.name} [{result.kind}]"
-        lines += [state, *(f"WARN {result.name}: {warning}" for warning in result.warnings)]
-    lines += [f"{_WORDS[found.severity]} {found.code} {found.message}" for found in report.findings]
+        lines += [state, *([result.excerpt] if result.excerpt else []), *([f"  {result.hint}"] if result.hint else [])]
+        lines += [f"WARN {result.name}: {warning}" for warning in result.warnings]
+    for found in report.findings:
+        lines += [f"{_WORDS[found.severity]} {found.code} {found.message}", *([found.excerpt] if found.excerpt else [])]
     counts = ", ".join(f"{report.count(severity)} {severity}s" for severity in _WORDS)
     lines.append(f"{len(report.results)} queries: {counts}")
     return "\n".join(lines) + "\n"

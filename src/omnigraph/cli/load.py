@@ -55,7 +55,7 @@ _MODE = "'append' refuses ids that exist, 'merge' replaces their rows, 'overwrit
 
 
 def register(app: typer.Typer) -> None:
-    @verb(app, "load", Accepts.WRITE, data_frames=True)
+    @verb(app, "load", Accepts.WRITE, data_frames=True, destroys=True)
     def load(
         scope: Scope,
         data: Annotated[

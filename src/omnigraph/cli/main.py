@@ -1,18 +1,36 @@
 """The executable `omnigraph`. Prints the version by itself; everything else is built and run by `app.py`."""
 
+import os
 import sys
 
 
 def main() -> None:
     """Run one command and leave with its exit code."""
+    _open_closed_streams()
     words = sys.argv[1:]
-    if words[:1] in (["-v"], ["--version"]) or words == ["version"]:
-        from omnigraph.cli.version import version_text
-
-        sys.stdout.write(version_text(long=words[0] == "version"))
-        return
     try:
-        from omnigraph.cli.app import run
+        if words[:1] in (["-v"], ["--version"]) or words == ["version"]:
+            from omnigraph.cli.version import version_text
+
+            sys.stdout.write(version_text(long=words[0] == "version"))
+        else:
+            from omnigraph.cli.app import run
+
+            run(words)
+        sys.stdout.flush()
     except KeyboardInterrupt:
         sys.exit(130)
-    run(words)
+    except OSError as error:
+        from omnigraph.cli.errors import lost_output
+
+        sys.exit(lost_output(error))
+
+
+def _open_closed_streams() -> None:
+    """Give a process that was started with closed streams others that lead nowhere.
+
+    Otherwise the next file that is opened takes the number of the closed one, and a message could end up inside it.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))

@@ -33,7 +33,7 @@ def register(app: typer.Typer) -> None:
         """Run a write query as one commit."""
         asked = Asked(file, text, params, params_file)
         source = asked.source("mutate")
-        with scope.graph(scope.address(), "rw") as graph, scope.interruptible(graph, branch):
+        with scope.graph(scope.address(how="--store URI"), "rw") as graph, scope.interruptible(graph, branch):
             try:
                 done = graph.mutate(source, name, asked.values(), branch=branch, if_commit=if_commit)
             except PreconditionFailed as lost:

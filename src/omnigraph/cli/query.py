@@ -37,7 +37,7 @@ SnapshotOption = Annotated[
 def moment(branch: str | None, snapshot: str | None) -> dict[str, Any]:
     """Which state: the newest of a branch, or one of the past."""
     if snapshot is None:
-        return {"branch": branch or ids.MAIN}
+        return {"branch": ids.MAIN if branch is None else branch}
     if branch is not None:
         raise UsageError("--branch and --snapshot both say what to read", hint="give one of them")
     return {"at": moment_of(snapshot)}
@@ -63,7 +63,7 @@ def register(app: typer.Typer) -> None:
         asked = Asked(file, text, params, params_file)
         source, state = asked.source("query"), moment(branch, snapshot)
         shown = Format.JSON if json else format_ or scope.config.output or Format.TABLE
-        with scope.graph(scope.address()) as graph:
+        with scope.graph(scope.address(how="--store URI")) as graph:
             result = graph.query(source, name, asked.values(), **state)
             print_result(result, str(shown), TableLook(scope.config.table_width, scope.config.table_wraps))
 
@@ -83,7 +83,7 @@ def register(app: typer.Typer) -> None:
         """Show how a read query is run, step by step."""
         asked = Asked(file, text, params, params_file)
         source, state = asked.source("explain"), moment(branch, snapshot)
-        with scope.graph(scope.address()) as graph:
+        with scope.graph(scope.address(how="--store URI")) as graph:
             explained = graph.explain(source, name, asked.values(), run=run, **state)
         if json:
             print_json(explained.to_dict())

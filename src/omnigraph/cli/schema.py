@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from omnigraph.cli.errors import warn
 from omnigraph.cli.flags import Accepts
 from omnigraph.cli.output import print_json
 from omnigraph.cli.texts import existing_text
 from omnigraph.cli.verb import Json, Scope, Uri, verb
+
+if TYPE_CHECKING:
+    from omnigraph.graph.answers import SchemaPlan
 
 _File = Annotated[str, typer.Option("--schema", metavar="FILE", help="The wanted schema (.pg).")]
 _Loss = Annotated[
@@ -47,6 +51,7 @@ def _change(group: typer.Typer) -> None:
         address = scope.address(uri)
         with scope.graph(address) as graph:
             planned = graph.schema.plan(existing_text(schema), allow_data_loss=allow_data_loss)
+        _warn(planned)
         if json:
             print_json({"uri": address.uri, **planned.to_dict()})
             return
@@ -60,12 +65,18 @@ def _change(group: typer.Typer) -> None:
         scope.echo(address)
         with scope.graph(address, "rw") as graph:
             done = graph.schema.apply(existing_text(schema), allow_data_loss=allow_data_loss)
+        _warn(done.plan)
         if json:
             print_json({"uri": address.uri, **done.to_dict()})
             return
         sys.stdout.write(f"schema apply for {address.uri}\nsupported: {_yes(done.supported)}\n")
         sys.stdout.write(f"applied: {_yes(done.applied)}\ngraph_manifest_version: {done.graph_manifest_version}\n")
         _steps(done.lines())
+
+
+def _warn(plan: SchemaPlan) -> None:
+    for finding in plan.warnings:
+        warn(finding.message)
 
 
 def _yes(value: bool) -> str:

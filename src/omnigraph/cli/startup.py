@@ -44,6 +44,13 @@ def leave_out_pydantic(command: Any) -> None:
         leave_out_pydantic(each)
 
 
+def _choice(wanted: type[Enum], value: Any) -> Enum:
+    known = [str(each.value) for each in wanted]
+    if value not in known:
+        raise typer.BadParameter(f"'{value}' is not one of {', '.join(map(repr, known))}")
+    return wanted(value)
+
+
 class _AsTyped:
     """Makes the value of a parameter from what was typed."""
 
@@ -55,7 +62,7 @@ class _AsTyped:
             return value
         if wanted == list[str] and isinstance(value, list | tuple):
             return list(value)
-        if isinstance(wanted, type) and issubclass(wanted, Enum) and value in [each.value for each in wanted]:
-            return wanted(value)
+        if isinstance(wanted, type) and issubclass(wanted, Enum):
+            return _choice(wanted, value)
         param._runtime_param = None
         return param.get_runtime_param().coerce(value, param=param, ctx=ctx)

@@ -44,6 +44,8 @@ class Asked:
             )
         if not self.text.strip():
             raise UsageError("the query text given with -e is blank")
+        if self.text.endswith(".gq") and len(self.text.split()) == 1:
+            raise UsageError(f"-e takes the query text, not a file like {self.text}", hint=f"pass --query {self.text}")
         return self.text
 
     def values(self) -> dict[str, Any] | None:

@@ -18,10 +18,11 @@ import typer
 
 from omnigraph.cli.address import Address, resolve
 from omnigraph.cli.config import Config, read_config
-from omnigraph.cli.errors import Interrupted, reported
+from omnigraph.cli.errors import Interrupted, UsageError, reported
 from omnigraph.cli.flags import Accepts, Check, Flags
 from omnigraph.cli.startup import leave_out_pandas
-from omnigraph.errors import DeniedError, NotFoundError, OmniGraphError
+from omnigraph.errors import BranchNotFound, CommitNotFound, DeniedError, NotFoundError, OmniGraphError
+from omnigraph.ids import did_you_mean
 
 if TYPE_CHECKING:
     from omnigraph import Graph
@@ -71,7 +72,11 @@ class Scope:
         import omnigraph
 
         with omnigraph.open(address.uri, mode=mode, actor=self.actor) as opened:
-            yield opened
+            try:
+                yield opened
+            except NotFoundError as missing:
+                missing.hint = _better_hint(opened, missing)
+                raise
 
     def echo(self, address: Address) -> None:
         """Say which graph is about to change."""
@@ -99,6 +104,14 @@ class Scope:
                 yield
         except KeyboardInterrupt:
             raise Interrupted(_outcome(graph, branch, before)) from None
+
+
+def _better_hint(graph: Graph, missing: NotFoundError) -> str | None:
+    """What to do about a name that does not exist, in the words of the command line."""
+    if isinstance(missing, BranchNotFound):
+        wrong = str(missing.details.get("branch", ""))
+        return did_you_mean(wrong, graph.branches.list()) or "'omnigraph branch list' shows them"
+    return missing.hint or ("'omnigraph commit list' shows them" if isinstance(missing, CommitNotFound) else None)
 
 
 @contextlib.contextmanager
@@ -150,18 +163,27 @@ class _Verb:
         flags = Flags(**{name: given.pop(name) for name in _GLOBAL})
         with reported(debug=flags.debug):
             self.check.refuse_unusable(flags)
+            if flags.actor is not None and not flags.actor.strip():
+                raise UsageError("--as names nobody", hint="give an actor, or leave it out")
             if not self.data_frames:
                 leave_out_pandas()
             self.function(Scope(self.check.verb, flags), **given)
 
 
 def verb(
-    app: typer.Typer, name: str, accepts: Accepts, *, data_frames: bool = False, hidden: bool = False
+    app: typer.Typer,
+    name: str,
+    accepts: Accepts,
+    *,
+    data_frames: bool = False,
+    destroys: bool = False,
+    hidden: bool = False,
 ) -> Callable[[Callable[..., None]], None]:
     """Register a function as a command. Its name may have two words; the last one is what the group calls it.
 
     Args:
         data_frames: the command may meet pandas, because it may start Spark.
+        destroys: it may ask for consent; only then its help shows ``--yes``.
     """
 
     def register(function: Callable[..., None]) -> None:
@@ -171,7 +193,10 @@ def verb(
             run(**given)
 
         own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-        parameters = [*(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own), *_global(accepts)]
+        parameters = [
+            *(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own),
+            *_global(accepts, destroys),
+        ]
         command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         command.__doc__ = function.__doc__
         app.command(name.split()[-1], hidden=hidden)(command)
@@ -179,9 +204,10 @@ def verb(
     return register
 
 
-def _global(accepts: Accepts) -> Iterator[inspect.Parameter]:
+def _global(accepts: Accepts, destroys: bool) -> Iterator[inspect.Parameter]:
     for name, (spellings, metavar, text) in _GLOBAL.items():
-        option = typer.Option(*spellings, metavar=metavar, help=text, hidden=not accepts.shown(name))
+        shown = destroys if name == "yes" else accepts.shown(name)
+        option = typer.Option(*spellings, metavar=metavar, help=text, hidden=not shown)
         kind = str | None if metavar else bool
         yield inspect.Parameter(
             name,

@@ -5,7 +5,9 @@ Plain arrays and the few operations on them that every traversal is made of. Kno
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,8 +21,11 @@ _DIGIT = 1 << 16
 #: A frontier with more than one node in this many is followed by passing over all edges.
 _BULK = 16
 
+#: So few edge rows are looked for one after the other.
+_FEW_EDGES = 8
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Adjacency:
     """Edges of one direction, grouped by node.
 
@@ -30,12 +35,14 @@ class Adjacency:
         edges: position of the edge row behind each entry.
         owners: the node of each slot, ascending; None when slot ``n`` belongs to node ``n``. Few edges among many nodes
             are kept with owners.
+        holes: entries that do not count any more, ascending. Few edges are taken out without copying the others.
     """
 
     starts: npt.NDArray[np.int64]
     targets: Index
     edges: Index
     owners: Positions | None = None
+    holes: Positions | None = None
 
     @property
     def nodes(self) -> int:
@@ -44,42 +51,74 @@ class Adjacency:
             return len(self.starts) - 1
         return int(self.owners[-1]) + 1 if len(self.owners) else 0
 
+    def parts(self) -> Iterator[tuple[object, int]]:
+        """The arrays and their bytes. Layers that differ in their holes share them."""
+        held = (self.starts, self.targets, self.edges, self.owners, self.holes, self.__dict__.get("counts"))
+        return ((array, array.nbytes) for array in held if array is not None)
+
+    @cached_property
+    def counts(self) -> npt.NDArray[np.int64]:
+        """Number of entries of each slot."""
+        counts = np.diff(self.starts)
+        if self.holes is not None:
+            np.subtract.at(counts, np.searchsorted(self.starts, self.holes, side="right") - 1, 1)
+        return counts
+
     @property
-    def nbytes(self) -> int:
-        return self.starts.nbytes + self.targets.nbytes + self.edges.nbytes
+    def removed(self) -> int:
+        return 0 if self.holes is None else len(self.holes)
 
     def filled(self) -> tuple[Positions, npt.NDArray[np.int64]]:
-        """The nodes that have entries, and where those begin."""
-        slots = np.flatnonzero(np.diff(self.starts))
+        """The nodes that have entries, and where those begin. What lies between them are holes."""
+        slots = np.flatnonzero(self.counts)
         return (slots if self.owners is None else self.owners[slots]), self.starts[slots]
 
-    def degrees(self, nodes: int) -> npt.NDArray[np.int64]:
-        """Number of neighbours of each of the first ``nodes`` positions."""
-        found = np.diff(self.starts)
-        if self.owners is None and len(found) == nodes:
-            return found
-        spread = np.zeros(nodes, np.int64)
-        spread[np.arange(len(found)) if self.owners is None else self.owners] = found
-        return spread
-
-    def sources(self) -> npt.NDArray[np.int64]:
-        """The node of each entry."""
+    def entries(self) -> tuple[Positions, Index, Index]:
+        """Node, neighbour and edge row of each entry."""
         owners = np.arange(self.nodes) if self.owners is None else self.owners
-        return np.repeat(owners, np.diff(self.starts))
+        sources = np.repeat(owners, np.diff(self.starts))
+        if self.holes is None:
+            return sources, self.targets, self.edges
+        return (
+            np.delete(sources, self.holes),
+            np.delete(self.targets, self.holes),
+            np.delete(self.edges, self.holes),
+        )
 
     def expand(self, frontier: Positions) -> tuple[Positions, npt.NDArray[np.int64]]:
         """For each frontier row its entries: (row of the frontier, entry), rows ascending."""
-        slots = self._slots(frontier)
-        first = self.starts[slots]
-        counts = self.starts[slots + 1] - first
-        if len(slots) and int(slots.min()) < 0:
-            counts = np.where(slots < 0, 0, counts)
-        total = int(counts.sum())
         if len(frontier) == 1:
-            return np.zeros(total, np.int64), np.arange(int(first[0]), int(first[0]) + total) if total else _NOTHING
-        rows = np.repeat(np.arange(len(slots)), counts)
-        before = np.cumsum(counts) - counts
-        return rows, np.arange(total) + np.repeat(first - before, counts)
+            rows, entries = self._entries_of(int(frontier[0]))
+        else:
+            slots = self._slots(frontier)
+            first = self.starts[slots]
+            counts = self.starts[slots + 1] - first
+            if len(slots) and int(slots.min()) < 0:
+                counts = np.where(slots < 0, 0, counts)
+            rows = np.repeat(np.arange(len(slots)), counts)
+            before = np.cumsum(counts) - counts
+            entries = np.arange(len(rows)) + np.repeat(first - before, counts)
+        if self.holes is None or len(entries) == 0:
+            return rows, entries
+        keep = ~_among(self.holes, entries)
+        return rows[keep], entries[keep]
+
+    def reach(self, frontier: Positions) -> int:
+        """How many entries a frontier has, holes included."""
+        slots = self._slots(frontier)
+        slots = slots[slots >= 0]
+        return int((self.starts[slots + 1] - self.starts[slots]).sum())
+
+    def _entries_of(self, node: int) -> tuple[Positions, npt.NDArray[np.int64]]:
+        if self.owners is None:
+            slot = node if 0 <= node < self.nodes else -1
+        else:
+            slot = int(np.searchsorted(self.owners, node))
+            slot = slot if slot < len(self.owners) and self.owners[slot] == node else -1
+        if slot < 0:
+            return _NOTHING, _NOTHING
+        entries = np.arange(self.starts[slot], self.starts[slot + 1])
+        return np.zeros(len(entries), np.int64), entries
 
     def _slots(self, frontier: Positions) -> Positions:
         """The slot of each node, -1 for one without entries."""
@@ -102,13 +141,54 @@ class Adjacency:
         elif self.nodes:
             marked = np.zeros(self.nodes, np.bool_)
             marked[frontier[frontier < self.nodes]] = True
-            found[self.targets[np.repeat(marked, np.diff(self.starts))]] = True
+            through = np.repeat(marked, np.diff(self.starts))
+            if self.holes is not None:
+                through[self.holes] = False
+            found[self.targets[through]] = True
         return found
 
     def without(self, keep: npt.NDArray[np.bool_]) -> Adjacency:
         """The entries with a true flag."""
+        if self.holes is not None:
+            keep = keep.copy()
+            keep[self.holes] = False
         kept = np.concatenate([[0], np.cumsum(keep)])
         return Adjacency(kept[self.starts], self.targets[keep], self.edges[keep], self.owners)
+
+    def punched(self, entries: Positions) -> Adjacency:
+        """Without some entries; the arrays stay."""
+        if len(entries) == 0:
+            return self
+        holes = np.unique(entries) if self.holes is None else np.union1d(self.holes, entries)
+        return Adjacency(self.starts, self.targets, self.edges, self.owners, holes)
+
+    def where(self, edges: Positions) -> Positions:
+        """The entries of some edge rows, found by looking at all entries."""
+        if len(edges) <= _FEW_EDGES:
+            found = [np.flatnonzero(self.edges == edge) for edge in edges.tolist()]
+            entries = np.concatenate(found) if found else _NOTHING
+        else:
+            entries = np.flatnonzero(np.isin(self.edges, edges))
+        return entries if self.holes is None else entries[~_among(self.holes, entries)]
+
+
+def degrees(layers: tuple[Adjacency, ...], nodes: int) -> npt.NDArray[np.int64]:
+    """Number of entries of each of the first ``nodes`` positions, in all layers."""
+    total = np.zeros(nodes, np.int64)
+    for layer in layers:
+        if layer.owners is None:
+            total[: layer.nodes] += layer.counts[:nodes]
+        else:
+            total[layer.owners] += layer.counts
+    return total
+
+
+def _among(ascending: Positions, wanted: Positions) -> npt.NDArray[np.bool_]:
+    """Which of the wanted numbers are in an ascending list."""
+    if len(ascending) == 0:
+        return np.zeros(len(wanted), np.bool_)
+    where = np.minimum(np.searchsorted(ascending, wanted), len(ascending) - 1)
+    return np.asarray(ascending[where] == wanted)
 
 
 _NOTHING = np.zeros(0, np.int64)

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from omnigraph.engine.adjacency import Adjacency, Positions
-from omnigraph.engine.candidates import candidates
+from omnigraph.engine.adjacency import Adjacency, Positions, degrees
+from omnigraph.engine.candidates import candidates, candidates_among
 from omnigraph.engine.evaluate import Context, matching_rows
 from omnigraph.engine.topology import Direction
 from omnigraph.query.plan.nodes import Branch, TreeNode
@@ -33,14 +33,27 @@ class Factor:
     weights: Weights
 
 
-def weigh(context: Context, root: TreeNode, factor: Factor | None = None) -> Weights:
+def matches(context: Context, root: TreeNode) -> tuple[Positions, Weights]:
+    """The rows of the root's table that match, and in how many ways each does."""
+    vector = _weights(context, root, None)
+    if not isinstance(vector, _Sparse):
+        dense = _dense(vector, len(context.rows(root.variable)))
+        positions = np.flatnonzero(dense)
+        return positions, dense[positions]
+    if vector.weights.all():
+        return vector.positions, vector.weights
+    found = np.flatnonzero(vector.weights)
+    return vector.positions[found], vector.weights[found]
+
+
+def weigh(context: Context, root: TreeNode, factor: Factor) -> Weights:
     """For each row of the root's table the number of matches, times the factor."""
     return _dense(_weights(context, root, factor), len(context.rows(root.variable)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Sparse:
-    """Weights that are zero except at some positions."""
+    """Weights that are zero except at some positions, which ascend."""
 
     positions: Positions
     weights: Weights
@@ -60,14 +73,13 @@ def _weights(context: Context, node: TreeNode, factor: Factor | None, among: Pos
     own = factor if factor is not None and factor.variable == node.variable else None
     vector: _Vector = _Ones()
     if among is not None:
-        if node.predicates:
-            among = among[matching_rows(context, node.predicates, node.variable, among)]
+        among = candidates_among(context, node.variable, node.predicates, among)
         vector = _Sparse(among, np.ones(len(among), np.int64))
     elif node.predicates or rows.alive is not None:
-        positions = candidates(context, node.variable, node.predicates)
+        positions = _ascending(candidates(context, node.variable, node.predicates))
         vector = _Sparse(positions, np.ones(len(positions), np.int64))
     for branch in node.branches:
-        vector = _times(vector, _message(context, branch, factor, vector))
+        vector = _joined(context, branch, factor, vector)
         if isinstance(vector, _Sparse) and len(vector.positions) == 0:
             return vector
     if own is not None:
@@ -75,53 +87,65 @@ def _weights(context: Context, node: TreeNode, factor: Factor | None, among: Pos
     return vector
 
 
-def _message(context: Context, branch: Branch, factor: Factor | None, sofar: _Vector) -> _Vector:
-    """For each row of the parent the sum of the weights of its neighbours."""
+def _ascending(positions: Positions) -> Positions:
+    """Rows that were asked for by their ids come in the order of the ids."""
+    return positions if bool((positions[1:] > positions[:-1]).all()) else np.sort(positions)
+
+
+def _joined(context: Context, branch: Branch, factor: Factor | None, parents: _Vector) -> _Vector:
+    """The weights of parents, times the sum of the weights of their neighbours."""
     topology = context.view.topology(branch.traversal.edge_type)
     down, up = (topology.out, topology.into) if branch.forward else (topology.into, topology.out)
+    layers = down.pairs if branch.traversal.edge is None else down.edges
+    if isinstance(parents, _Sparse) and not branch.edge_predicates and _is_near(layers, parents.positions):
+        return _pulled(context, branch, factor, parents, layers)
+    return _times(parents, _message(context, branch, factor, down, up))
+
+
+def _message(context: Context, branch: Branch, factor: Factor | None, down: Direction, up: Direction) -> _Vector:
+    """For each row of the parent the sum of the weights of its neighbours."""
     parents = context.view.catalog.edges[branch.traversal.edge_type]
     count = len(context.view.nodes(parents.source if branch.forward else parents.target))
-    by_edge = branch.traversal.edge is not None
-    if isinstance(sofar, _Sparse) and not branch.edge_predicates:
-        layers = down.edges if by_edge else down.pairs
-        if _reach(layers, sofar.positions) < _SPARSE_SHARE * _size(layers):
-            near = np.unique(np.concatenate([layer.targets[layer.expand(sofar.positions)[1]] for layer in layers]))
-            return _pull(layers, sofar.positions, _weights(context, branch.node, factor, near.astype(np.int64)))
     child = _weights(context, branch.node, factor)
-    if by_edge and branch.edge_predicates and branch.traversal.edge is not None:
-        passing = matching_rows(context, branch.edge_predicates, branch.traversal.edge, None)
-        return _sum_edges(down, child, passing, count)
-    layers_down, layers_up = (down.edges, up.edges) if by_edge else (down.pairs, up.pairs)
+    edge = branch.traversal.edge
+    if edge is not None and branch.edge_predicates:
+        return _sum_edges(down, child, matching_rows(context, branch.edge_predicates, edge, None), count)
+    layers_down, layers_up = (down.pairs, up.pairs) if edge is None else (down.edges, up.edges)
     if isinstance(child, _Ones):
-        return np.asarray(np.sum([layer.degrees(count) for layer in layers_down], axis=0))
-    if isinstance(child, _Sparse) and _reach(layers_up, child.positions) < _SPARSE_SHARE * _size(layers_up):
+        return degrees(layers_down, count)
+    if isinstance(child, _Sparse) and _is_near(layers_up, child.positions):
         return _push(layers_up, child, count)
     weights = _dense(child, max(layer.nodes for layer in layers_up))
-    return np.asarray(np.sum([_sum_neighbours(layer, weights, count) for layer in layers_down], axis=0))
+    sums = _sum_neighbours(layers_down[0], weights, count)
+    for layer in layers_down[1:]:
+        sums += _sum_neighbours(layer, weights, count)
+    return sums
 
 
-def _reach(layers: tuple[Adjacency, ...], positions: Positions) -> int:
-    return int(sum((layer.degrees(max(layer.nodes, _top(positions)))[positions]).sum() for layer in layers))
+def _is_near(layers: tuple[Adjacency, ...], positions: Positions) -> bool:
+    """Whether few edges leave some nodes, compared with all edges."""
+    return sum(layer.reach(positions) for layer in layers) < _SPARSE_SHARE * sum(len(layer.targets) for layer in layers)
 
 
 def _top(positions: npt.NDArray[Any]) -> int:
     return int(positions.max()) + 1 if len(positions) else 0
 
 
-def _size(layers: tuple[Adjacency, ...]) -> int:
-    return sum(len(layer.targets) for layer in layers)
-
-
-def _pull(layers: tuple[Adjacency, ...], parents: Positions, child: _Vector) -> _Sparse:
-    """Visit the neighbours of few parents."""
-    total: Weights = np.zeros(len(parents), np.int64)
-    for layer in layers:
-        rows, entries = layer.expand(parents)
-        targets = layer.targets[entries]
-        weights = _dense(child, max(_top(targets), _size_of(child)))[targets]
-        total = total + _tally(rows, weights, len(parents))
-    found = np.flatnonzero(total)
-    return _Sparse(parents[found], total[found])
+def _pulled(
+    context: Context, branch: Branch, factor: Factor | None, parents: _Sparse, layers: tuple[Adjacency, ...]
+) -> _Sparse:
+    """Visit the neighbours of few parents, and weigh only those."""
+    found = [(rows, layer.targets[entries]) for layer in layers for rows, entries in [layer.expand(parents.positions)]]
+    rows, targets = found[0] if len(found) == 1 else (np.concatenate(parts) for parts in zip(*found, strict=True))
+    child = _weights(context, branch.node, factor, np.unique(targets).astype(np.int64))
+    assert isinstance(child, _Sparse)
+    if len(child.positions) == 0:
+        return _Sparse(parents.positions[:0], parents.weights[:0])
+    where = np.minimum(np.searchsorted(child.positions, targets), len(child.positions) - 1)
+    hits = child.positions[where] == targets
+    total = _tally(rows[hits], child.weights[where[hits]], len(parents.positions))
+    kept = np.flatnonzero(total)
+    return _Sparse(parents.positions[kept], parents.weights[kept] * total[kept])
 
 
 def _push(layers: tuple[Adjacency, ...], child: _Sparse, count: int) -> _Vector:
@@ -144,6 +168,8 @@ def _sum_neighbours(layer: Adjacency, weights: Weights, count: int) -> Weights:
     if len(layer.targets) == 0:
         return np.zeros(count, weights.dtype)
     values = weights[layer.targets]
+    if layer.holes is not None:
+        values[layer.holes] = 0
     sums = np.zeros(max(count, layer.nodes), weights.dtype)
     nodes, starts = layer.filled()
     sums[nodes] = np.add.reduceat(values, starts)

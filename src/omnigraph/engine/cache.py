@@ -1,19 +1,34 @@
 """What queries keep in memory between each other: rows and topologies, bounded in bytes, shared by a whole process.
 
 Entries are keyed by the table version they belong to. A missing entry is derived from the nearest older one of the
-same lineage where that is cheaper than reading.
+same lineage where that is cheaper than reading. Versions share most of their arrays, so bytes are counted per array.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol, TypeVar
 
 from omnigraph import limits
 
-_T = TypeVar("_T")
+#: An entry that was derived from another one shares most of its arrays; only so many of them are worth measuring.
+_DERIVED = 8
+
+
+class Entry(Protocol):
+    """Something to keep."""
+
+    @property
+    def is_derived(self) -> bool:
+        """Whether it shares nearly everything with an older entry."""
+
+    def parts(self) -> Iterator[tuple[object, int]]:
+        """What it holds in memory, and the bytes of each; a part may belong to other entries too."""
+
+
+_T = TypeVar("_T", bound=Entry)
 
 
 class Cache:
@@ -23,11 +38,16 @@ class Cache:
         self._budget = budget
         self._entries: OrderedDict[Any, Any] = OrderedDict()
         self._newest: dict[Any, Any] = {}  # lineage → key of the entry that was used last
-        self._sizes: dict[Any, int] = {}  # as measured last
-        self._total = 0
+        self._parts = _Parts()
+        self._derived = 0  # entries made from others since the last measurement
         self._used: set[Any] = set()  # keys of entries that may have grown since they were measured
         self._lock = threading.Lock()
         self._building: dict[Any, threading.Lock] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by all entries, as measured last."""
+        return self._parts.total
 
     def get(self, lineage: Any, version: Any, make: Callable[[Any | None], _T]) -> _T:
         """The entry of a version; ``make`` gets the last used entry of the lineage, if any, to derive it from."""
@@ -44,26 +64,31 @@ class Cache:
                 if key in self._entries:
                     return self._entries[key]  # type: ignore[no-any-return]
                 previous = self._entries.get(self._newest.get(lineage))
-            made = make(previous)
+            try:
+                made = make(previous)
+            finally:
+                with self._lock:
+                    self._building.pop(key, None)
             with self._lock:
                 self._entries[key] = made
                 self._newest[lineage] = key
                 self._used.add(key)
-                self._building.pop(key, None)
-            self.trim()
+                self._derived = self._derived + 1 if made.is_derived else _DERIVED
+                measures = self._derived >= _DERIVED
+            if measures:
+                self.trim()
             return made
 
     def trim(self) -> None:
         """Drop the oldest entries until the rest fits. Called after growth; only entries in use can have grown."""
         with self._lock:
             for key in self._used & self._entries.keys():
-                size = self._entries[key].nbytes
-                self._total += size - self._sizes.get(key, 0)
-                self._sizes[key] = size
+                self._parts.hold(key, self._entries[key])
             self._used.clear()
-            while self._total > self._budget and len(self._entries) > 1:
+            self._derived = 0
+            while self._parts.total > self._budget and len(self._entries) > 1:
                 key, _ = self._entries.popitem(last=False)
-                self._total -= self._sizes.pop(key, 0)
+                self._parts.release(key)
                 if self._newest.get(key[0]) == key:
                     del self._newest[key[0]]
 
@@ -71,9 +96,40 @@ class Cache:
         with self._lock:
             self._entries.clear()
             self._newest.clear()
-            self._sizes.clear()
             self._used.clear()
-            self._total = 0
+            self._parts = _Parts()
+
+
+class _Parts:
+    """The arrays behind entries, each counted once however many entries hold it."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._of: dict[Any, dict[int, object]] = {}  # holds the objects too, so that nobody else gets their number
+        self._known: dict[int, list[int]] = {}  # number → holders, bytes
+
+    def hold(self, key: Any, entry: Entry) -> None:
+        """Measure an entry, again if it is known."""
+        now = {}
+        for part, size in entry.parts():
+            number = id(part)
+            if number in now:
+                continue
+            now[number] = part
+            known = self._known.setdefault(number, [0, 0])
+            known[0] += 1
+            self.total += size - known[1]
+            known[1] = size
+        self.release(key)
+        self._of[key] = now
+
+    def release(self, key: Any) -> None:
+        for number in self._of.pop(key, {}):
+            known = self._known[number]
+            known[0] -= 1
+            if known[0] == 0:
+                self.total -= known[1]
+                del self._known[number]
 
 
 SHARED = Cache(limits.engine_cache_bytes())

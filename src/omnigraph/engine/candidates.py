@@ -22,16 +22,34 @@ class Access(StrEnum):
 
 def candidates(context: Context, variable: Variable, predicates: tuple[Predicate, ...]) -> Positions:
     """Positions of the rows that satisfy predicates about one variable."""
-    rows = context.rows(variable)
     if not predicates:
-        return rows.all_positions()
+        return context.rows(variable).all_positions()
+    keyed = _by_key(context, variable, predicates)
+    return keyed if keyed is not None else np.flatnonzero(matching_rows(context, predicates, variable, None))
+
+
+def candidates_among(
+    context: Context, variable: Variable, predicates: tuple[Predicate, ...], among: Positions
+) -> Positions:
+    """Those of some ascending positions whose rows satisfy predicates about one variable, ascending."""
+    if not predicates or len(among) == 0:
+        return among
+    keyed = _by_key(context, variable, predicates)
+    if keyed is None:
+        return among[matching_rows(context, predicates, variable, among)]
+    where = np.minimum(np.searchsorted(among, keyed), len(among) - 1)
+    return np.sort(keyed[among[where] == keyed])
+
+
+def _by_key(context: Context, variable: Variable, predicates: tuple[Predicate, ...]) -> Positions | None:
+    """The rows that satisfy predicates, if one of them asks for ids; None otherwise."""
     for predicate in predicates:
         wanted = _wanted_ids(context, variable, predicate)
         if wanted is not None:
-            found = rows.find(wanted)
+            found = context.rows(variable).find(wanted)
             rest = tuple(other for other in predicates if other is not predicate)
             return found[matching_rows(context, rest, variable, found)] if rest and len(found) else found
-    return np.flatnonzero(matching_rows(context, predicates, variable, None))
+    return None
 
 
 def access_path(catalog: Catalog, variable: Variable, predicates: tuple[Predicate, ...]) -> Access:

@@ -105,16 +105,19 @@ def values(context: Context, operand: Operand, bindings: Bindings) -> pa.Array:
 
 
 def _mask(evaluation: _Evaluation, predicates: tuple[Predicate, ...]) -> npt.NDArray[np.bool_]:
-    mask = np.ones(evaluation.length, np.bool_)
-    for predicate in predicates:
-        mask &= _true(evaluation.truth(predicate), evaluation.length)
+    if not predicates:
+        return np.ones(evaluation.length, np.bool_)
+    mask = _true(evaluation.truth(predicates[0]), evaluation.length)
+    for predicate in predicates[1:]:
+        mask = mask & _true(evaluation.truth(predicate), evaluation.length)
     return mask
 
 
 def _true(truth: Any, length: int) -> npt.NDArray[np.bool_]:
     if not isinstance(truth, pa.Array):
         return np.full(length, truth is True)
-    return np.asarray(truth.fill_null(False).to_numpy(zero_copy_only=False), np.bool_)
+    known = truth.fill_null(False) if truth.null_count else truth
+    return np.asarray(known.to_numpy(zero_copy_only=False), np.bool_)
 
 
 @dataclass(frozen=True, slots=True)

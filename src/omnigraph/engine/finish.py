@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.engine import group
-from omnigraph.engine.along_tree import Factor, weigh
+from omnigraph.engine.along_tree import Factor, matches, weigh
 from omnigraph.engine.bindings import Bindings
 from omnigraph.engine.evaluate import Context, values
 from omnigraph.engine.group import Groups
@@ -42,8 +42,8 @@ def finish(context: Context, plan: Plan, bindings: Bindings) -> pa.Table:
         return _cut(context, plan, _aggregated(context, plan, bindings))
     if plan.query.distinct:
         return _cut(context, plan, _distinct(context, plan, bindings))
-    rows = _ordered(context, plan, bindings)
-    chosen = bindings.take(rows)
+    is_cut = plan.query.order or plan.query.limit is not None or plan.query.offset is not None
+    chosen = bindings.take(_ordered(context, plan, bindings)) if is_cut else bindings
     return _table([_column(context, plan, i, chosen) for i in range(len(plan.columns))], chosen.length)
 
 
@@ -72,10 +72,9 @@ def finish_tree(context: Context, plan: Plan) -> pa.Table:
     """The rows of a plan that aggregates along a tree pattern."""
     assert plan.tree is not None
     root = plan.tree.root
-    weights = weigh(context, root)
-    positions = np.flatnonzero(weights)
+    positions, weights = matches(context, root)
     bindings = Bindings(len(positions), {root.variable.name: positions})
-    factors = _TreeFactors(context, root, weights[positions], positions)
+    factors = _TreeFactors(context, root, weights, positions)
     return _cut(context, plan, _aggregated(context, plan, bindings, factors))
 
 
@@ -116,14 +115,16 @@ def _table(columns: list[pa.Array], length: int = 0) -> pa.Table:
 
 def _column(context: Context, plan: Plan, number: int, bindings: Bindings) -> pa.Array:
     column = plan.columns[number]
-    found = values(context, column.expression, bindings)  # type: ignore[arg-type]
-    return _typed(found, column.type, column.expression)
+    expression = column.expression
+    if isinstance(expression, PropertyRef):
+        return context.rows(expression.variable).values(expression.property, bindings.of(expression.variable))
+    return _typed(values(context, expression, bindings), column.type)  # type: ignore[arg-type]
 
 
-def _typed(column: pa.Array, type_: PropertyType, expression: Any) -> pa.Array:
+def _typed(column: pa.Array, type_: PropertyType) -> pa.Array:
     """A column in the Arrow type of its declared type; constants arrive in whatever type Arrow guessed."""
     target = arrow_type(type_)
-    if column.type == target or isinstance(expression, PropertyRef):
+    if column.type == target:
         return column
     if pa.types.is_date64(target) and pa.types.is_int64(column.type):
         return column.view(target)
@@ -208,7 +209,7 @@ def _aggregated(context: Context, plan: Plan, bindings: Bindings, tree: _TreeFac
     def fetch(number: int, column: Column) -> Callable[[Any], pa.Array]:
         if not isinstance(column.expression, Aggregate):
             return lambda rows: _column(context, plan, number, bindings.take(groups.examples[rows]))
-        found = _typed(_aggregate(context, column.expression, bindings, groups, tree), column.type, column.expression)
+        found = _typed(_aggregate(context, column.expression, bindings, groups, tree), column.type)
         return lambda rows: found.take(pa.array(rows))
 
     return _Output([fetch(number, column) for number, column in enumerate(plan.columns)], groups.count)

@@ -45,6 +45,8 @@ def _native(array: pa.Array, kind: PropertyType, target: pa.DataType) -> pa.Arra
 
 def json_values(column: pa.ChunkedArray, kind: PropertyType) -> list[Any]:
     """A column in its native type as a list of JSON values."""
+    if column.num_chunks == 1:
+        return _json_values(column.chunk(0), kind)
     return [value for chunk in column.chunks for value in _json_values(chunk, kind)]
 
 

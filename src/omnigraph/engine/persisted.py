@@ -58,14 +58,15 @@ def find(store: GraphStore, pin: Pin) -> Persisted | None:
     if header.get("location") != pin.location or header.get("version") != versions[-1]:
         return None
     past = replace(pin, version=versions[-1], metadata="{}")
-    edges = Rows(TableReader(store, past), RowIds(arrays["edge_row_ids"]), None, object())
-    topology = Topology(_direction(arrays, "out"), _direction(arrays, "into"), len(arrays["edge_row_ids"]))
+    edges = Rows(TableReader(store, past), RowIds(arrays["edge_row_ids"]))
+    out, into = _direction(arrays, "out"), _direction(arrays, "into")
+    topology = Topology(out, into, len(arrays["edge_row_ids"]), into.edges[0].nodes)
     return Persisted(edges, arrays["source_row_ids"], arrays["target_row_ids"], topology)
 
 
 def save(store: GraphStore, edges: Rows, sources: Rows, targets: Rows, topology: Topology) -> bool:
     """Write the topology of freshly read tables; False when they are not in a form that a file can hold."""
-    whole = all(rows.alive is None and rows.previous is None for rows in (edges, sources, targets))
+    whole = not any(rows.is_derived for rows in (edges, sources, targets))
     pin = edges.reader.pin
     if not whole or pin.branch is not None or topology.out.has_parallel_edges:
         return False
@@ -103,7 +104,8 @@ def _path(pin: Pin, version: int) -> str:
 
 def _direction(arrays: dict[str, Any], name: str) -> Direction:
     layer = Adjacency(arrays[f"{name}_starts"], arrays[f"{name}_targets"], arrays[f"{name}_edges"])
-    return Direction((layer,), (layer,))
+    layers = (layer,)
+    return Direction(layers, layers)
 
 
 def _is_prefix(known: npt.NDArray[np.uint64], rows: RowIds) -> bool:

@@ -1,7 +1,7 @@
 """Reads as a user asks for them: a text, a name, parameters, a branch and a moment in, a result out.
 
-Texts are compiled once and plans kept per state of the graph, so that the same query run again and again costs only
-its execution.
+Texts are compiled once, and a plan is kept while the sizes that it was chosen for hold, so that the same query run
+again and again costs only its execution, also when others commit meanwhile.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING
 
 from omnigraph import limits
 from omnigraph.engine.result import Result
@@ -25,11 +25,10 @@ from omnigraph.schema.catalog import Catalog
 from omnigraph.storage import lineage
 from omnigraph.storage.snapshot import Snapshot
 from omnigraph.storage.store import GraphStore
+from omnigraph.storage.texts import text_of
 
 if TYPE_CHECKING:
     from omnigraph.query.lint import Report
-
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,30 +52,27 @@ class Reads:
     def __init__(self, store: GraphStore, catalog_of: Callable[[Snapshot], Catalog]) -> None:
         self._store = store
         self._catalog_of = catalog_of
-        self._queries: _Recent[TypedQuery] = _Recent()
-        self._plans: _Recent[Plan] = _Recent()
+        self._compiled = _Recent()
 
     def run(self, request: ReadRequest) -> Result:
-        catalog = self._catalog_of(request.snapshot)
-        query = self._typed(request.source, request.name, catalog)
-        params = bind_params(query, request.params)
-        view = View(self._store, request.snapshot, catalog)
-        key = (query, request.snapshot.branch, request.snapshot.version)
-        plan = self._plans.get(key, lambda: plan_query(view, query))
-        table = run_plan(view, plan, params)
+        snapshot = request.snapshot
+        catalog = self._catalog_of(snapshot)
+        compiled = self._compile(request.source, request.name, catalog)
+        params = bind_params(compiled.query, request.params)
+        view = View(self._store, snapshot, catalog)
         return Result(
-            table,
-            [column.name for column in query.columns],
-            query_name=query.name,
-            branch=request.snapshot.branch,
+            run_plan(view, compiled.plan(view), params),
+            compiled.names,
+            query_name=compiled.query.name,
+            branch=snapshot.branch,
             at=request.at,
-            commit_id=lineage.head_id(self._store.tables, request.snapshot),
-            types=tuple(column.type for column in query.columns),
+            commit_id=lineage.head_id(self._store.tables, snapshot),
+            types=compiled.types,
         )
 
     def explain(self, request: ReadRequest, *, run: bool) -> Explanation:
         catalog = self._catalog_of(request.snapshot)
-        query = self._typed(request.source, request.name, catalog)
+        query = self._compile(request.source, request.name, catalog).query
         params = bind_params(query, request.params) if run else None
         return explain(View(self._store, request.snapshot, catalog), query, params)
 
@@ -87,37 +83,76 @@ class Reads:
     def lint(self, source: str | Path, snapshot: Snapshot) -> Report:
         from omnigraph.query.lint import SchemaSource, lint
 
-        text, file = _text(source)
+        text, file = text_of(source, ".gq")
         catalog = self._catalog_of(snapshot)
         return lint(text, catalog, file, schema_source=SchemaSource("graph", self._store.location.uri))
 
-    def _typed(self, source: str | Path, name: str | None, catalog: Catalog) -> TypedQuery:
-        text, file = _text(source)
+    def _compile(self, source: str | Path, name: str | None, catalog: Catalog) -> _Compiled:
+        text, file = text_of(source, ".gq")
 
-        def compile_text() -> TypedQuery:
-            return check_read(parse_queries(text, file).find(name), catalog)
+        def make() -> _Compiled:
+            return _Compiled(check_read(parse_queries(text, file).find(name), catalog))
 
-        return self._queries.get((catalog.hash, text, name), compile_text)
-
-
-def _text(source: str | Path) -> tuple[str, str | None]:
-    if isinstance(source, Path):
-        return source.read_text(encoding="utf-8-sig"), str(source)
-    return source, None
+        return self._compiled.get((catalog.hash, text, name), make)
 
 
-class _Recent(Generic[_T]):
-    """The values that were used last; safe for several threads."""
+class _Compiled:
+    """A checked query and its last plan."""
+
+    def __init__(self, query: TypedQuery) -> None:
+        self.query = query
+        self.names = [column.name for column in query.columns]
+        self.types = tuple(column.type for column in query.columns)
+        self._planned: _Planned | None = None
+
+    def plan(self, view: View) -> Plan:
+        """A plan for a state: the last one if it was made for this state, or for one with tables of similar sizes."""
+        planned, snapshot = self._planned, view.snapshot
+        state = (snapshot.branch, snapshot.identity, snapshot.version)
+        if planned is None or (planned.state != state and not planned.suits(view)):
+            sizes = _Sizes(view)
+            planned = _Planned(plan_query(sizes, view.catalog, self.query), state, sizes.known)
+            self._planned = planned
+        return planned.plan
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """A plan and the sizes of tables that it was chosen for; nothing else of a state has a say in it."""
+
+    plan: Plan
+    state: tuple[str, str, int]
+    sizes: Mapping[str, int]
+
+    def suits(self, view: View) -> bool:
+        return all(view.count(key).bit_length() == size.bit_length() for key, size in self.sizes.items())
+
+
+class _Sizes:
+    """Sizes of the tables of a state, and which of them were asked for."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self.known: dict[str, int] = {}
+
+    def count(self, table_key: str) -> int:
+        self.known[table_key] = self._view.count(table_key)
+        return self.known[table_key]
+
+
+class _Recent:
+    """The queries that were used last; safe for several threads."""
 
     def __init__(self) -> None:
-        self._values: OrderedDict[Any, _T] = OrderedDict()
+        self._values: OrderedDict[tuple[str, str, str | None], _Compiled] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, key: Any, make: Callable[[], _T]) -> _T:
+    def get(self, key: tuple[str, str, str | None], make: Callable[[], _Compiled]) -> _Compiled:
         with self._lock:
-            if key in self._values:
+            found = self._values.get(key)
+            if found is not None:
                 self._values.move_to_end(key)
-                return self._values[key]
+                return found
         value = make()
         with self._lock:
             self._values[key] = value

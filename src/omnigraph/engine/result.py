@@ -52,8 +52,7 @@ class Result:
         types: tuple[PropertyType, ...],
     ) -> None:
         native = [native_column(column, kind) for column, kind in zip(table.columns, types, strict=True)]
-        fields = [pa.field(name, column.type) for name, column in zip(columns, native, strict=True)]
-        self._table = pa.Table.from_arrays(native, schema=pa.schema(fields))
+        self._table = pa.Table.from_arrays(native, names=columns)
         self.columns = list(columns)
         self.types = types
         self.query_name = query_name
@@ -76,11 +75,21 @@ class Result:
             yield from zip(*columns, strict=True)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Every row as a dict of JSON values. Of columns with the same name the last one wins."""
+        """Every row as a dict of JSON values. Of columns with the same name the last one wins.
+
+        Example:
+            >>> graph.query("query q() { match { $p: Person } return { $p.name as name } order { name } }").rows()
+            [{'name': 'Ana'}, {'name': 'Bo'}]
+        """
         return self._rows(0, len(self))
 
     def to_arrow(self) -> pa.Table:
-        """The columns as they are: Date as ``date32``, DateTime as ``timestamp[ms, UTC]``, F32 as ``float``."""
+        """The columns as they are: Date as ``date32``, DateTime as ``timestamp[ms, UTC]``, F32 as ``float``.
+
+        Example:
+            >>> graph.query("query q() { match { $p: Person } return { $p.age as age } }").to_arrow().schema
+            age: int32
+        """
         return self._table
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -99,7 +108,12 @@ class Result:
         return {**self.head(), "rows": self.rows(), **self._tail()}
 
     def to_json(self, *, indent: int | None = None) -> str:
-        """The envelope as JSON text: on one line, or indented for people."""
+        """The envelope as JSON text: on one line, or indented for people.
+
+        Example:
+            >>> graph.query("query q() { match { $p: Person } return { count($p) as people } }").to_json()
+            '{"query_name":"q",...,"rows":[{"people":2}],...}'
+        """
         if indent is not None:
             return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
         return "".join(self._json_parts())
@@ -153,7 +167,9 @@ class Result:
         return [dict(zip(self.columns, row, strict=True)) for row in zip(*values, strict=True)]
 
     def _json_column(self, index: int, start: int, count: int) -> list[Any]:
-        return json_values(self._table.column(index).slice(start, count), self.types[index])
+        column = self._table.column(index)
+        whole = start == 0 and count >= len(column)
+        return json_values(column if whole else column.slice(start, count), self.types[index])
 
 
 def _require(package: str) -> Any:

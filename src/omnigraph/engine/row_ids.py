@@ -6,6 +6,7 @@ are.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -49,9 +50,9 @@ class RowIds:
     def __len__(self) -> int:
         return int(self._starts[-1])
 
-    @property
-    def nbytes(self) -> int:
-        return sum(part.ids.nbytes for part in self._parts)
+    def parts(self) -> Iterator[tuple[object, int]]:
+        """The arrays and their bytes; versions share them."""
+        return ((part.ids, part.ids.nbytes) for part in self._parts)
 
     def all(self) -> Ids:
         """One array with every id."""

@@ -2,14 +2,13 @@
 
 A position is an index into arrays, given to a row when it is first seen and kept while the row lives: it follows the
 stable row id of the storage, so an update does not move a row and a new row goes to the end. That lets columns and
-topologies of the previous version be carried forward by what a commit changed.
+topologies of an older version be carried forward by what commits changed.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,16 +16,26 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.engine.deltas import Delta, Overlay, Positions, one_chunk, take
 from omnigraph.engine.row_ids import RowIds
+from omnigraph.errors import HistoricalVersionReclaimed, StorageError
 from omnigraph.storage.reading import TableReader
-
-Positions = npt.NDArray[np.int64]
 
 #: Carrying forward pays while a commit touched less than this share of the rows.
 _CARRY_SHARE = 0.25
 
-#: Versions that wait to be carried forward one after the other; beyond, the columns in memory are carried at once.
+#: So few changed rows are carried forward whatever the size of the table.
+_FEW_CHANGES = 4_096
+
+#: Changes whose values may wait to be looked at, and that a topology may be behind.
 _LONGEST_CHAIN = 32
+
+#: Columns are gathered through their overlay for up to one row in this many; for more they become one array first.
+_OVERLAY_SHARE = 16
+
+#: A column is copied when more than these rows, or one in so many, lie over it.
+_FEW_PATCHES = 1_024
+_PATCH_SHARE = 64
 
 #: A call that fetches rows costs as much as fetching this many.
 _CALL_COST = 500
@@ -41,47 +50,38 @@ _SMALL = 10_000
 #: Up to this many ids are looked up one by one; more are joined with the whole column.
 _FEW_IDS = 256
 
+#: Bytes of an entry of the index of ids.
+_INDEX_ENTRY = 120
 
-@dataclass(frozen=True, slots=True)
-class Delta:
-    """What changed from one version to the next.
-
-    Attributes:
-        updated: positions of rows with new values; ``update_source`` are their offsets in the added rows.
-        inserted_source: offsets of the new rows in the added rows; their positions follow the old ones.
-        removed: positions of rows that are gone.
-        fragments: ids of the fragments that hold the added rows.
-        added: columns of the added rows that are at hand.
-    """
-
-    updated: Positions
-    update_source: Positions
-    inserted_source: Positions
-    removed: Positions
-    fragments: tuple[int, ...]
-    added: pa.Table
+#: What reading a version may raise that was removed since it was opened.
+_RECLAIMED = (HistoricalVersionReclaimed, StorageError)
 
 
 class Rows:
-    """A table at one version. Columns are read when first asked for and kept; safe for several threads."""
+    """A table at one version. Columns are read when first asked for and kept; safe for several threads.
+
+    Attributes:
+        space: the meaning of positions; the same object along one line of versions.
+        mark: stands for this version in the history of later ones.
+        history: the last changes that led here, each with the mark of the version before it.
+    """
 
     def __init__(
         self,
         reader: TableReader,
         row_ids: RowIds,
-        alive: npt.NDArray[np.bool_] | None,
-        space: object,
-        previous: Rows | None = None,
-        delta: Delta | None = None,
+        alive: npt.NDArray[np.bool_] | None = None,
+        space: object | None = None,
+        history: tuple[tuple[object, Delta], ...] = (),
     ) -> None:
         self.reader = reader
         self.row_ids = row_ids
         self.alive = alive
-        self.space = space
-        self.previous = previous
-        self.delta = delta
-        self._depth: int = previous._depth + 1 if previous else 0
+        self.space = object() if space is None else space
+        self.mark = object()
+        self.history = history
         self._columns: dict[str, pa.Array] = {}
+        self._inherited: dict[str, Overlay] = {}
         self._positions: dict[str, int] | None = None
         self._has_successor = False
         self._lookups = 0
@@ -92,9 +92,9 @@ class Rows:
     def read(reader: TableReader, columns: Sequence[str] = ()) -> Rows:
         """All rows in storage order, with some columns that are needed anyway."""
         table = reader.scan([*columns], with_row_id=True)
-        rows = Rows(reader, RowIds(_numbers(table.column("_rowid"))), None, object())
+        rows = Rows(reader, RowIds(_numbers(table.column("_rowid"))))
         for name in columns:
-            rows._columns[name] = _one(table.column(name))
+            rows._columns[name] = one_chunk(table.column(name))
         return rows
 
     def __len__(self) -> int:
@@ -102,14 +102,21 @@ class Rows:
         return len(self.row_ids)
 
     @property
-    def count(self) -> int:
-        return len(self) if self.alive is None else int(self.alive.sum())
+    def is_derived(self) -> bool:
+        """Whether this was an older version that changes were applied to; else the positions are those of a scan."""
+        return bool(self.history)
 
-    @property
-    def nbytes(self) -> int:
-        arrays = sum(column.nbytes for column in list(self._columns.values()))  # others may add columns meanwhile
-        index = 120 * len(self._positions) if self._positions is not None else 0
-        return int(arrays + self.row_ids.nbytes + index)
+    def parts(self) -> Iterator[tuple[object, int]]:
+        """What this version holds in memory, and its bytes. Versions share parts."""
+        with self._lock:
+            held = [*self._columns.values(), *(overlay.base for overlay in self._inherited.values())]
+            index = self._positions
+        yield from ((each, each.nbytes) for each in (*held, *(delta for _, delta in self.history)))
+        yield from self.row_ids.parts()
+        if self.alive is not None:
+            yield self.alive, self.alive.nbytes
+        if index is not None:
+            yield index, _INDEX_ENTRY * len(index)
 
     def all_positions(self) -> Positions:
         return np.arange(len(self)) if self.alive is None else np.flatnonzero(self.alive)
@@ -118,7 +125,9 @@ class Rows:
         """A column by position. Values at dead positions mean nothing."""
         with self._lock:
             if name not in self._columns:
-                self._columns[name] = self._carried(name) if self._can_carry(name) else self._scan(name)
+                carried = self._carried(name)
+                self._columns[name] = self._scan(name) if carried is None else carried
+                self._inherited.pop(name, None)
             return self._columns[name]
 
     def values(self, name: str, positions: Positions) -> pa.Array:
@@ -126,12 +135,18 @@ class Rows:
 
         Few rows of a column that is not in memory are fetched one by one instead of reading the whole column.
         """
-        if name not in self._columns and not self._can_carry(name) and self._fetches_rows(name, len(positions)):
-            return self._take(name, positions)
-        column = self.column(name)
-        if len(positions) and positions.min() < 0:
-            return column.take(pa.array(positions, mask=positions < 0))
-        return column.take(pa.array(positions))
+        column = self._columns.get(name)
+        if column is None:
+            overlay = self._inherited.get(name)
+            if overlay is not None and len(positions) * _OVERLAY_SHARE <= len(self):
+                try:
+                    return overlay.take(positions)
+                except _RECLAIMED:
+                    pass
+            elif overlay is None and self._fetches_rows(name, len(positions)):
+                return self._take(name, positions)
+            column = self.column(name)
+        return take(column, positions)
 
     def find(self, ids: Iterable[str]) -> Positions:
         """Positions of the rows with these ids; ids that do not exist are left out."""
@@ -157,24 +172,65 @@ class Rows:
 
     def advance(self, reader: TableReader, eager: Sequence[str] = ()) -> Rows | None:
         """The same table at a later version of the same lineage, or None when reading it anew is cheaper."""
-        change = reader.changes_since(self.reader, eager)
-        if change is None or change.rows > max(4_096, _CARRY_SHARE * len(self)):
+        most = max(_FEW_CHANGES, int(_CARRY_SHARE * len(self)))
+        try:
+            changes = reader.changes_since(self.reader, eager, most)
+        except _RECLAIMED:
             return None
-        if self._depth >= _LONGEST_CHAIN:
-            self._settle()
-        where = self.row_ids.find(change.added_row_ids)
-        known = where >= 0
-        inserted = np.flatnonzero(~known)
-        delta = Delta(
-            updated=where[known],
-            update_source=np.flatnonzero(known),
-            inserted_source=inserted,
-            removed=self.row_ids.find(change.lost_row_ids),
-            fragments=change.fragments,
-            added=change.added,
-        )
-        row_ids = self.row_ids.extended(change.added_row_ids[inserted])
-        return Rows(reader, row_ids, _alive(self, delta, len(row_ids)), self._space_of_successor(), self, delta)
+        if changes is None:
+            return None
+        row_ids, alive, mark = self.row_ids, self.alive, self.mark
+        history: list[tuple[object, Delta]] = []
+        for change in changes:
+            delta = Delta.of(reader, change, row_ids)
+            row_ids = row_ids.extended(change.added_row_ids[delta.inserted_source])
+            alive = _alive(alive, delta, len(row_ids))
+            history.append((mark, delta))
+            mark = object()
+        whole = (*self.history, *history)[-max(_LONGEST_CHAIN, len(history)) :]
+        rows = Rows(reader, row_ids, alive, self._space_of_successor(), whole)
+        rows._inherit(self, tuple(delta for _, delta in history))
+        return rows
+
+    def deltas_since(self, mark: object) -> list[Delta] | None:
+        """The changes since an older version, oldest first; None when they are too many, or it is no older version."""
+        if mark is self.mark:
+            return []
+        for number, (before, _) in enumerate(self.history):
+            if before is mark:
+                return [delta for _, delta in self.history[number:]]
+        return None
+
+    def _inherit(self, older: Rows, deltas: tuple[Delta, ...]) -> None:
+        """Take over what an older version holds. It is let go when it is no longer needed."""
+        with older._lock:
+            for name, overlay in list(older._inherited.items()):
+                if older._must_fold(overlay, len(deltas)):
+                    older.column(name)
+                else:
+                    self._inherited[name] = overlay.under(deltas)
+            for name, column in older._columns.items():
+                self._inherited[name] = Overlay(column, name, deltas)
+            index = older._positions
+        if index is None or self.space is not older.space:
+            return
+        try:
+            for delta in deltas:
+                if len(delta.inserted_source):
+                    index.update(zip(delta.written_column("id").to_pylist(), delta.written.tolist(), strict=True))
+        except _RECLAIMED:
+            return
+        self._positions = index
+
+    def _must_fold(self, overlay: Overlay, more: int) -> bool:
+        """Whether so much lies over a column that it is better copied. Changes that wait for long are looked at."""
+        if not overlay.is_known and len(overlay.waiting) + more <= _LONGEST_CHAIN:
+            return False
+        try:
+            changed, _ = overlay.patch
+        except _RECLAIMED:
+            return True
+        return len(changed) > max(_FEW_PATCHES, len(self) // _PATCH_SHARE)
 
     def _space_of_successor(self) -> object:
         """The same positions continue in one line of versions only; a second successor, after a look into the past,
@@ -184,42 +240,18 @@ class Rows:
             self._has_successor = True
             return space
 
-    def added(self, columns: Sequence[str]) -> pa.Table:
-        """The rows that the last change added or rewrote, in the order that `delta` refers to."""
-        assert self.delta is not None
-        if set(columns) <= set(self.delta.added.column_names):
-            return self.delta.added.select(list(columns))
-        return self.reader.scan([*columns], fragments=self.delta.fragments)
-
-    def _settle(self) -> None:
-        """Take over what older versions hold, and let go of them."""
-        with self._lock:
-            older = self.previous
-            while older is not None:
-                for name in list(older._columns):
-                    self.column(name)
-                older = older.previous
-            if self.previous is not None and self.previous._positions is not None:
-                self._id_index()
-            self.previous, self._depth = None, 0
-
-    def _can_carry(self, name: str) -> bool:
-        return self.previous is not None and (name in self.previous._columns or self.previous._can_carry(name))
-
-    def _carried(self, name: str) -> pa.Array:
-        assert self.previous is not None
-        assert self.delta is not None
-        old = self.previous.column(name)
-        added = _one(self.added([name]).column(name))
-        if len(self.delta.updated):
-            old = _patched(old, self.delta.updated, added.take(pa.array(self.delta.update_source)))
-        if len(self.delta.inserted_source):
-            old = pa.concat_arrays([old, added.take(pa.array(self.delta.inserted_source))])
-        return old
+    def _carried(self, name: str) -> pa.Array | None:
+        """A column of an older version and the changes since; None when there is none, or a change is not stored any
+        more."""
+        overlay = self._inherited.get(name)
+        try:
+            return overlay.folded() if overlay is not None else None
+        except _RECLAIMED:
+            return None
 
     def _scan(self, name: str) -> pa.Array:
         table = self.reader.scan([name], with_row_id=True)
-        return _one(table.column(name)).take(self._scan_order(_numbers(table.column("_rowid"))))
+        return one_chunk(table.column(name)).take(self._scan_order(_numbers(table.column("_rowid"))))
 
     def _scan_order(self, scanned: npt.NDArray[np.uint64]) -> pa.Array:
         """Where in a scan each position's row is; null for dead positions."""
@@ -255,16 +287,8 @@ class Rows:
         """Position by id, shared along one line of versions; entries may be newer than this version."""
         with self._lock:
             if self._positions is None:
-                before = self.previous
-                carried = before._positions if before is not None and before.space is self.space else None
-                if carried is None or self.delta is None:
-                    ids = self.column("id").to_pylist()
-                    self._positions = dict(zip(ids, range(len(ids)), strict=True))
-                else:
-                    new = _one(self.added(["id"]).column("id")).take(pa.array(self.delta.inserted_source)).to_pylist()
-                    first = len(self) - len(new)
-                    carried.update(zip(new, range(first, len(self)), strict=True))
-                    self._positions = carried
+                ids = self.column("id").to_pylist()
+                self._positions = dict(zip(ids, range(len(ids)), strict=True))
             return self._positions
 
     def _live(self, index: dict[str, int], value: str) -> int:
@@ -281,25 +305,14 @@ class Rows:
         return int(found[0]) if len(found) else -1
 
 
-def _alive(previous: Rows, delta: Delta, size: int) -> npt.NDArray[np.bool_] | None:
-    if previous.alive is None and len(delta.removed) == 0:
-        return None
+def _alive(before: npt.NDArray[np.bool_] | None, delta: Delta, size: int) -> npt.NDArray[np.bool_] | None:
+    if len(delta.removed) == 0 and (before is None or len(before) == size):
+        return before
     alive = np.ones(size, np.bool_)
-    if previous.alive is not None:
-        alive[: len(previous.alive)] = previous.alive
+    if before is not None:
+        alive[: len(before)] = before
     alive[delta.removed] = False
     return alive
-
-
-def _patched(column: pa.Array, positions: Positions, values: pa.Array) -> pa.Array:
-    """A copy of a column with new values at some positions."""
-    source = np.arange(len(column))
-    source[positions] = len(column) + np.arange(len(positions))
-    return pa.concat_arrays([column, values]).take(pa.array(source))
-
-
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    return pc.take(column, pa.array([], pa.int64())).combine_chunks() if len(column) == 0 else column.combine_chunks()
 
 
 def _numbers(column: Any) -> npt.NDArray[np.uint64]:

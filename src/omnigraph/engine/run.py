@@ -18,12 +18,13 @@ from omnigraph.engine.view import View
 from omnigraph.query.plan import Plan, build_plan, optimise
 from omnigraph.query.plan.estimate import Estimator
 from omnigraph.query.plan.explain import Line, lines_of
-from omnigraph.query.plan.nodes import Scan, Step
+from omnigraph.query.plan.nodes import Scan, Statistics, Step
 from omnigraph.query.typed import TypedQuery
+from omnigraph.schema.catalog import Catalog
 
 
-def plan_query(view: View, query: TypedQuery) -> Plan:
-    return optimise(build_plan(query), Estimator(view, view.catalog))
+def plan_query(sizes: Statistics, catalog: Catalog, query: TypedQuery) -> Plan:
+    return optimise(build_plan(query), Estimator(sizes, catalog))
 
 
 def run_plan(view: View, plan: Plan, params: dict[str, Any], trace: Trace | None = None) -> pa.Table:
@@ -44,6 +45,9 @@ class Explanation:
     rows: int | None = None
     seconds: float | None = None
     measured: dict[int, tuple[int, float]] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         shown = []
@@ -68,7 +72,7 @@ class Explanation:
 
 def explain(view: View, query: TypedQuery, params: dict[str, Any] | None) -> Explanation:
     """Show the plan of a query; with parameters also run it."""
-    plan = plan_query(view, query)
+    plan = plan_query(view, view.catalog, query)
 
     def access(step: Step) -> str | None:
         return access_path(view.catalog, step.variable, step.predicates).value if isinstance(step, Scan) else None

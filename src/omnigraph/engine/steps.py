@@ -59,6 +59,8 @@ def run_step(context: Context, step: Step, bindings: Bindings) -> Bindings:
 
 
 def _product(bindings: Bindings, variable: Variable, positions: Positions) -> Bindings:
+    if bindings.length == 1 and not bindings.columns and bindings.rows is None:
+        return Bindings(len(positions), {variable.name: positions})
     rows = np.repeat(np.arange(bindings.length), len(positions))
     return bindings.bind(variable, rows, np.tile(positions, bindings.length))
 

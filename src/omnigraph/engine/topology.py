@@ -1,26 +1,37 @@
 """Who is connected to whom through one edge type, in both directions.
 
 Built once from the edge table and then carried forward: a commit that adds edges adds a small layer, one that removes
-edges filters the arrays. `pairs` counts parallel edges once, as a traversal without edge variable does; `edges` has
-every edge row.
+edges marks their entries as holes. `pairs` counts parallel edges once, as a traversal without edge variable does;
+`edges` has every edge row.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.engine.adjacency import Adjacency, Positions, build, build_few, contains, repeats
+from omnigraph.engine.deltas import Delta
 from omnigraph.engine.rows import Rows
 
-#: Added edges are merged into one structure when they are more than this share of it.
+#: Added and removed edges are merged into one structure when they are more than this share of it.
 _LAYER_SHARE = 0.05
 
-#: A small layer is merged with the one below while that is at most this many times larger.
+#: So few of them never are: building anew costs more than their detour.
+_FEW_CHANGES = 1_024
+
+#: So many changes may wait for somebody to go against the direction of the edges.
+_LONGEST_WAIT = 32
+
+#: A small layer is merged with the one below while that is at most this many times larger, or this small.
 _MERGE_RATIO = 4
+_MERGE_ALWAYS = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +40,20 @@ class Direction:
 
     Attributes:
         pairs: layers in which every pair of nodes occurs once.
-        edges: layers with every edge row; the same arrays where there are no parallel edges.
+        edges: layers with every edge row; the same object where there are no parallel edges.
     """
 
     pairs: tuple[Adjacency, ...]
     edges: tuple[Adjacency, ...]
 
-    @property
-    def nbytes(self) -> int:
-        layers = {id(layer): layer for layer in (*self.pairs, *self.edges)}
-        return sum(layer.nbytes for layer in layers.values())
+    def parts(self) -> Iterator[tuple[object, int]]:
+        """What is held in memory, and its bytes; versions share most of it."""
+        for layer in (*self.pairs, *self.edges):
+            yield from layer.parts()
 
     @property
     def has_parallel_edges(self) -> bool:
-        return any(pairs is not edges for pairs, edges in zip(self.pairs, self.edges, strict=True))
+        return self.pairs is not self.edges
 
     def neighbours(self, frontier: Positions) -> tuple[Positions, Positions]:
         """(row of the frontier, neighbour), each pair once."""
@@ -75,21 +86,74 @@ class Direction:
             found |= contains(layer, sources, targets)
         return found
 
-    def degrees(self, nodes: int) -> npt.NDArray[np.int64]:
-        return np.asarray(np.sum([layer.degrees(nodes) for layer in self.pairs], axis=0), np.int64)
+
+@dataclass(frozen=True, slots=True)
+class _Edges:
+    from_: Positions
+    to: Positions
+    rows: Positions
+
+    def at(self, keep: npt.NDArray[np.bool_]) -> _Edges:
+        return self if keep.all() else _Edges(self.from_[keep], self.to[keep], self.rows[keep])
+
+    def reversed(self) -> _Edges:
+        return _Edges(self.to, self.from_, self.rows)
+
+
+@dataclass(frozen=True)
+class Topology:
+    """Both directions of one edge type over the positions of its two node types.
+
+    Attributes:
+        out: from sources to targets.
+        size: number of edges when it was built.
+        width: all positions of targets are below this.
+    """
+
+    out: Direction
+    _into: Direction
+    size: int
+    width: int
+    _waiting: tuple[_Step, ...] = ()
+
+    @cached_property
+    def into(self) -> Direction:
+        """From targets to sources. Changes reach it when somebody goes that way."""
+        direction = self._into
+        for step in self._waiting:
+            direction = step.on(direction, backwards=True)
+        return direction
+
+    def changed(self, step: _Step) -> Topology:
+        out, width = step.on(self.out), max(self.width, int(step.new.to.max(initial=-1)) + 1)
+        if "into" in self.__dict__ or len(self._waiting) >= _LONGEST_WAIT:
+            return Topology(out, self.into, self.size, width, (step,))
+        return Topology(out, self._into, self.size, width, (*self._waiting, step))
+
+    @property
+    def changes(self) -> int:
+        """Entries that were added or taken out since it was built."""
+        return sum(layer.removed for layer in self.out.edges) + sum(len(layer.targets) for layer in self.out.edges[1:])
+
+    def parts(self) -> Iterator[tuple[object, int]]:
+        yield from self.out.parts()
+        yield from self.__dict__.get("into", self._into).parts()
 
 
 @dataclass(frozen=True, slots=True)
-class Topology:
-    """Both directions of one edge type over the positions of its two node types."""
+class _Step:
+    """Edges that a commit took out and put in."""
 
-    out: Direction
-    into: Direction
-    size: int
+    gone: Positions
+    new: _Edges
 
-    @property
-    def nbytes(self) -> int:
-        return self.out.nbytes + self.into.nbytes
+    def on(self, direction: Direction, *, backwards: bool = False) -> Direction:
+        if len(self.gone):
+            layers = tuple(layer.punched(layer.where(self.gone)) for layer in direction.edges)
+            direction = Direction(layers, layers)
+        if len(self.new.rows):
+            direction = _with_layer(direction, self.new.reversed() if backwards else self.new)
+        return direction
 
 
 def build_topology(edges: Rows, sources: Rows, targets: Rows) -> Topology:
@@ -98,54 +162,52 @@ def build_topology(edges: Rows, sources: Rows, targets: Rows) -> Topology:
     from_ = sources.locate(edges.column("src").take(pa.array(live)))
     to = targets.locate(edges.column("dst").take(pa.array(live)))
     keep = (from_ >= 0) & (to >= 0)
-    return _topology([_Edges(from_[keep], to[keep], live[keep])], len(sources), len(targets))
+    return _topology(_Edges(from_[keep], to[keep], live[keep]), len(sources), len(targets))
 
 
-def carry_forward(old: Topology, edges: Rows, sources: Rows, targets: Rows) -> Topology | None:
-    """The topology after the last change of the edge table, or None when building it anew is cheaper."""
-    delta = edges.delta
-    if delta is None or (len(old.out.pairs) > 1 and len(delta.removed)):
-        return None
-    written = edges.added(["src", "dst"])
-    if _endpoints_moved(edges, written):
-        return None
-    added = written.take(pa.array(delta.inserted_source))
-    first = len(edges) - len(delta.inserted_source)
-    from_ = sources.locate(added.column("src").combine_chunks())
-    to = targets.locate(added.column("dst").combine_chunks())
-    new = _Edges(from_, to, np.arange(first, len(edges)))
-    if len(delta.removed):
-        dead = np.zeros(len(edges), np.bool_)
-        dead[delta.removed] = True
-        if old.out.has_parallel_edges:
-            return None  # with parallel edges a pair may live on
-        old = Topology(_without(old.out, dead), _without(old.into, dead), old.size)
-    extra = sum(len(layer.targets) for layer in old.out.edges[1:]) + len(from_)
-    if extra > max(1_024, _LAYER_SHARE * old.size):
-        return None
-    if len(from_) == 0:
+def carry_forward(old: Topology, deltas: list[Delta], sources: Rows, targets: Rows) -> Topology | None:
+    """The topology after some changes of the edge table, or None when building it anew is cheaper."""
+    topology: Topology | None = old
+    for delta in deltas:
+        if topology is not None:
+            topology = _carried(topology, delta, sources, targets)
+    return topology
+
+
+def _carried(old: Topology, delta: Delta, sources: Rows, targets: Rows) -> Topology | None:
+    new = _Edges(
+        sources.locate(delta.written_column("src")), targets.locate(delta.written_column("dst")), delta.written
+    )
+    gone, rewritten = delta.removed, len(delta.updated)
+    if rewritten:  # most often their ends are what they were
+        moved = ~_is_entry(old.out, new)
+        moved[rewritten:] = True
+        gone = np.concatenate([gone, delta.updated[moved[:rewritten]]])
+        new = new.at(moved)
+    new = new.at((new.from_ >= 0) & (new.to >= 0))
+    if len(gone) and old.out.has_parallel_edges:
+        return None  # a pair of nodes may stay connected
+    if len(gone) == 0 and len(new.rows) == 0:
         return old
-    return Topology(
-        _with_layer(old.out, new.from_, new.to, new.rows),
-        _with_layer(old.into, new.to, new.from_, new.rows),
-        old.size,
-    )
+    topology = old.changed(_Step(gone, new))
+    return topology if topology.changes <= max(_FEW_CHANGES, _LAYER_SHARE * old.size) else None
 
 
-def _endpoints_moved(edges: Rows, written: pa.Table) -> bool:
-    """Whether a rewritten edge now connects other nodes. Folding small files rewrites edges as they are."""
-    delta, previous = edges.delta, edges.previous
-    if delta is None or previous is None or len(delta.updated) == 0:
-        return False
-    now = written.take(pa.array(delta.update_source))
-    return any(
-        not now.column(end).combine_chunks().equals(previous.values(end, delta.updated)) for end in ("src", "dst")
-    )
+def _is_entry(direction: Direction, edges: _Edges) -> npt.NDArray[np.bool_]:
+    """Which edges a direction has, between these ends and as these rows."""
+    found = np.zeros(len(edges.rows), np.bool_)
+    for layer in direction.edges:
+        rows, entries = layer.expand(edges.from_)
+        same = (layer.targets[entries] == edges.to[rows]) & (layer.edges[entries] == edges.rows[rows])
+        found[rows[same]] = True
+    return found
 
 
 def ends_are_alive(topology: Topology, sources: Rows, targets: Rows) -> bool:
     """Whether a topology of older or newer nodes holds for these: a node that was removed and inserted has moved."""
-    return _are_alive(topology.out, sources) and _are_alive(topology.into, targets)
+    if targets.alive is not None or topology.width > len(targets):
+        return _are_alive(topology.out, sources) and _are_alive(topology.into, targets)
+    return _are_alive(topology.out, sources)
 
 
 def _are_alive(direction: Direction, nodes: Rows) -> bool:
@@ -160,50 +222,44 @@ def _are_alive(direction: Direction, nodes: Rows) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class _Edges:
-    from_: Positions
-    to: Positions
-    rows: Positions
-
-
-def _topology(groups: list[_Edges], sources: int, targets: int) -> Topology:
-    (edges,) = groups
+def _topology(edges: _Edges, sources: int, targets: int) -> Topology:
     return Topology(
         _direction(build(edges.from_, edges.to, edges.rows, sources)),
         _direction(build(edges.to, edges.from_, edges.rows, targets)),
         len(edges.rows),
+        targets,
     )
 
 
 def _direction(all_edges: Adjacency) -> Direction:
     again = repeats(all_edges)
-    pairs = all_edges.without(~again) if again.any() else all_edges
-    return Direction((pairs,), (all_edges,))
+    edges = (all_edges,)
+    return Direction((all_edges.without(~again),) if again.any() else edges, edges)
 
 
-def _with_layer(old: Direction, sources: Positions, targets: Positions, rows: Positions) -> Direction:
-    layer = build_few(sources, targets, rows)
-    again = repeats(layer) | old.connects(layer.sources(), layer.targets.astype(np.int64))
+def _with_layer(old: Direction, new: _Edges) -> Direction:
+    again = old.connects(new.from_, new.to)
+    if len(new.rows) > 1:
+        _, first = np.unique(new.from_ * (int(new.to.max()) + 1) + new.to, return_index=True)
+        repeated = np.ones(len(new.rows), np.bool_)
+        repeated[first] = False
+        again |= repeated
     if not again.any() and not old.has_parallel_edges:
-        layers = _stacked(old.edges, layer)
+        layers = _stacked(old.edges, new)
         return Direction(layers, layers)
-    return Direction(_stacked(old.pairs, layer.without(~again)), _stacked(old.edges, layer))
+    return Direction(_stacked(old.pairs, new.at(~again)), _stacked(old.edges, new))
 
 
-def _stacked(layers: tuple[Adjacency, ...], top: Adjacency) -> tuple[Adjacency, ...]:
-    """A layer on top of others; small ones are merged, so that there are few however many commits came."""
+def _stacked(layers: tuple[Adjacency, ...], new: _Edges) -> tuple[Adjacency, ...]:
+    """Edges on top of layers; small layers are merged, so that there are few however many commits came."""
+    if len(new.rows) == 0:
+        return layers
     rest = list(layers)
-    while len(rest) > 1 and len(rest[-1].targets) <= _MERGE_RATIO * len(top.targets):
+    merged: list[tuple[npt.NDArray[Any], ...]] = [(new.from_, new.to, new.rows)]
+    size = len(new.rows)
+    while len(rest) > 1 and len(rest[-1].targets) <= max(_MERGE_RATIO * size, _MERGE_ALWAYS):
         below = rest.pop()
-        top = build_few(
-            np.concatenate([below.sources(), top.sources()]),
-            np.concatenate([below.targets, top.targets]),
-            np.concatenate([below.edges, top.edges]),
-        )
-    return (*rest, top)
-
-
-def _without(old: Direction, dead: npt.NDArray[np.bool_]) -> Direction:
-    layers = tuple(layer.without(~dead[layer.edges]) for layer in old.edges)
-    return Direction(layers, layers)
+        merged.append(below.entries())
+        size += len(below.targets)
+    sources, targets, edges = (np.concatenate(parts) for parts in zip(*merged, strict=True))
+    return (*rest, build_few(sources, targets, edges))

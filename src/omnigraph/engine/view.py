@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from omnigraph.engine import persisted
 from omnigraph.engine.cache import SHARED, Cache
+from omnigraph.engine.deltas import Delta
 from omnigraph.engine.persisted import Persisted
 from omnigraph.engine.rows import Rows
 from omnigraph.engine.topology import Topology, build_topology, carry_forward, ends_are_alive
-from omnigraph.errors import TypeNotFound
+from omnigraph.errors import HistoricalVersionReclaimed, StorageError, TypeNotFound
 from omnigraph.schema.catalog import Catalog
 from omnigraph.storage.manifest import Pin
 from omnigraph.storage.reading import TableReader
@@ -16,7 +19,7 @@ from omnigraph.storage.store import GraphStore
 
 
 class View:
-    """One snapshot, read through one catalog."""
+    """One snapshot, read through one catalog. Made for one query: what it found in the cache stays with it."""
 
     def __init__(self, store: GraphStore, snapshot: Snapshot, catalog: Catalog, cache: Cache = SHARED) -> None:
         self.catalog = catalog
@@ -24,12 +27,21 @@ class View:
         self._store = store
         self._cache = cache
         self._persisted: dict[str, Persisted] = {}
+        self._nodes: dict[str, Rows] = {}
+        self._edges: dict[str, Rows] = {}
+        self._topologies: dict[str, Topology] = {}
 
     def nodes(self, type_name: str) -> Rows:
-        return self._rows(f"node:{type_name}", ("id",))
+        found = self._nodes.get(type_name)
+        if found is None:
+            found = self._nodes[type_name] = self._rows(f"node:{type_name}", ("id",))
+        return found
 
     def edges(self, type_name: str) -> Rows:
-        return self._rows(f"edge:{type_name}", ("src", "dst"))
+        found = self._edges.get(type_name)
+        if found is None:
+            found = self._edges[type_name] = self._rows(f"edge:{type_name}", ("src", "dst"))
+        return found
 
     def count(self, table_key: str) -> int:
         """Rows of a table, from the manifest."""
@@ -39,23 +51,10 @@ class View:
         return TableReader(self._store, self._pin(table_key))
 
     def topology(self, edge_type: str) -> Topology:
-        edge = self.catalog.edges[edge_type]
-        edges, sources, targets = self.edges(edge_type), self.nodes(edge.source), self.nodes(edge.target)
-        lineage = ("topology", id(edges.space), id(sources.space), id(targets.space))
-        version = (edges.reader.pin, sources.reader.pin, targets.reader.pin)
-
-        def make(previous: _Placed | None) -> _Placed:
-            known = previous or self._from_disk(edges, sources, targets)
-            topology = None
-            if known is not None and edges is known.edges:
-                topology = known.topology
-            elif known is not None and edges.previous is known.edges:
-                topology = carry_forward(known.topology, edges, sources, targets)
-            if topology is None or not ends_are_alive(topology, sources, targets):
-                topology = build_topology(edges, sources, targets)
-            return _Placed(topology, edges, (edges.space, sources.space, targets.space))
-
-        return self._cache.get(lineage, version, make).topology
+        found = self._topologies.get(edge_type)
+        if found is None:
+            found = self._topologies[edge_type] = self._topology(edge_type)
+        return found
 
     def keep_topologies(self, at_least: int) -> list[str]:
         """Write the topologies of large edge types that have no file yet; returns their names."""
@@ -71,12 +70,30 @@ class View:
                 kept.append(edge.name)
         return kept
 
+    def _topology(self, edge_type: str) -> Topology:
+        edge = self.catalog.edges[edge_type]
+        edges, sources, targets = self.edges(edge_type), self.nodes(edge.source), self.nodes(edge.target)
+        lineage = ("topology", id(edges.space), id(sources.space), id(targets.space))
+
+        def make(previous: _Placed | None) -> _Placed:
+            known = previous or self._from_disk(edges, sources, targets)
+            deltas = edges.deltas_since(known.edges) if known is not None else None
+            topology = None
+            if known is not None and deltas is not None:
+                topology = _carry(known.topology, deltas, sources, targets)
+            is_derived = topology is not None and ends_are_alive(topology, sources, targets)
+            if topology is None or not is_derived:
+                topology = build_topology(edges, sources, targets)
+            return _Placed(topology, edges.mark, (edges.space, sources.space, targets.space), is_derived)
+
+        return self._cache.get(lineage, (edges.mark, sources.mark, targets.mark), make).topology
+
     def _from_disk(self, edges: Rows, sources: Rows, targets: Rows) -> _Placed | None:
         found = self._persisted.get(edges.reader.pin.location)
         topology = found.over(sources, targets) if found is not None else None
         if found is None or topology is None:
             return None
-        return _Placed(topology, found.edges, ())
+        return _Placed(topology, found.edges.mark)
 
     def _rows(self, table_key: str, columns: tuple[str, ...]) -> Rows:
         pin = self._pin(table_key)
@@ -112,14 +129,23 @@ class View:
         return pin
 
 
-class _Placed:
-    """A topology, the edge rows it was made from, and the positions it speaks of (kept alive with it)."""
+def _carry(topology: Topology, deltas: list[Delta], sources: Rows, targets: Rows) -> Topology | None:
+    try:
+        return carry_forward(topology, deltas, sources, targets)
+    except (HistoricalVersionReclaimed, StorageError):
+        return None  # rows of a version in between are not stored any more
 
-    def __init__(self, topology: Topology, edges: Rows, spaces: tuple[object, ...]) -> None:
+
+class _Placed:
+    """A topology, the version of the edges it was made from, and the positions it speaks of (kept alive with it)."""
+
+    def __init__(
+        self, topology: Topology, edges: object, spaces: tuple[object, ...] = (), is_derived: bool = False
+    ) -> None:
         self.topology = topology
         self.edges = edges
         self.spaces = spaces
+        self.is_derived = is_derived
 
-    @property
-    def nbytes(self) -> int:
-        return self.topology.nbytes
+    def parts(self) -> Iterator[tuple[object, int]]:
+        return self.topology.parts()

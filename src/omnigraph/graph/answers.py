@@ -3,9 +3,20 @@
 from omnigraph.graph.offline import Report
 from omnigraph.history.diff import Diff
 from omnigraph.history.entity_changes import EntityChange
-from omnigraph.history.feed.commit import CommitChanges
+from omnigraph.history.feed.commit import CommitChanges, CommitPage
 from omnigraph.history.feed.page import ChangePage
 from omnigraph.history.merge.result import MergeResult
+from omnigraph.schema.evolve import SchemaPlan
 from omnigraph.write.load.result import LoadResult
 
-__all__ = ["ChangePage", "CommitChanges", "Diff", "EntityChange", "LoadResult", "MergeResult", "Report"]
+__all__ = [
+    "ChangePage",
+    "CommitChanges",
+    "CommitPage",
+    "Diff",
+    "EntityChange",
+    "LoadResult",
+    "MergeResult",
+    "Report",
+    "SchemaPlan",
+]

@@ -51,6 +51,12 @@ class ChangeVerbs(ABC):
 
         Raises:
             ChangeSchemaBoundary: the properties of a type with rows differ between the two.
+
+        Example:
+            >>> branch = graph.branches.create("x").name
+            >>> done = graph.mutate('query q() { delete Person where handle = "bo" }', branch=branch)
+            >>> [(change.op, change.type, change.id) for change in graph.diff("main", "x")]
+            [('delete', 'Person', 'bo'), ('delete', 'Follows', 'f1')]
         """
         from omnigraph.history.change_filter import change_filter
         from omnigraph.history.diff import Diff
@@ -86,6 +92,13 @@ class ChangeVerbs(ABC):
         Raises:
             ChangeCursorRejected: the cursor or token is damaged or belongs to another graph, branch or filter.
             ChangeFeedGap: the history that is needed was cleaned up; begin again with `baseline`.
+
+        Example:
+            >>> page = graph.changes("beginning")
+            >>> page
+            ChangePage(1 commits, 3 changes, caught up)
+            >>> graph.changes(page.cursor).blocks
+            ()
         """
         from omnigraph.history.change_filter import change_filter
         from omnigraph.history.feed.page import page_size
@@ -106,6 +119,10 @@ class ChangeVerbs(ABC):
 
         Raises:
             CommitWithoutParent: it is the first commit of the graph.
+
+        Example:
+            >>> print(graph.commit_changes(graph.commits.head().id).stats)
+            3 inserted, 0 updated, 0 deleted in Person, Follows
         """
         from omnigraph.history.change_filter import change_filter
         from omnigraph.history.feed.commit import commit_changes
@@ -127,6 +144,10 @@ class ChangeVerbs(ABC):
 
         Args:
             target: a path, an open file, or None for the text in the result.
+
+        Example:
+            >>> graph.changes(graph.baseline("state.jsonl").resume_cursor).caught_up
+            True
         """
         from omnigraph.history.change_filter import change_filter
         from omnigraph.history.feed.baseline import baseline

@@ -7,10 +7,10 @@ because the threads behind the storage libraries do not survive one.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Self
 
 from omnigraph import ids
 from omnigraph.engine.reads import ReadRequest, Reads
@@ -18,6 +18,7 @@ from omnigraph.engine.result import Result
 from omnigraph.engine.run import Explanation
 from omnigraph.errors import InternalError, ReadOnly
 from omnigraph.graph.changes import ChangeVerbs
+from omnigraph.graph.files import FileVerbs
 from omnigraph.graph.schema_control import SchemaControl
 from omnigraph.graph.snapshot import Snapshot
 from omnigraph.history.control import Branches, Commits, known_branch
@@ -30,21 +31,22 @@ from omnigraph.storage.store import GraphStore
 
 # A process that only reads never pays for the rooms that write: each verb below imports its own.
 if TYPE_CHECKING:
-    from omnigraph.history.export import ExportResult, Target
-    from omnigraph.progress import Progress
+    from omnigraph.history.merge.carrier import Carriers
     from omnigraph.query.lint import Report
     from omnigraph.storage.recovery.audit import Recovery
     from omnigraph.upkeep.indexes import IndexReport
     from omnigraph.upkeep.verify import VerifyReport
     from omnigraph.write.change import Change
     from omnigraph.write.commit import WriteResult
-    from omnigraph.write.load.result import LoadResult
-    from omnigraph.write.load.source import Source
     from omnigraph.write.mutate import MutationResult
 
 
-class Graph(ChangeVerbs):
-    """An open graph. Get one from `omnigraph.open` or `omnigraph.init`; it is a context manager."""
+class Graph(ChangeVerbs, FileVerbs):
+    """An open graph. Get one from `omnigraph.open` or `omnigraph.init`; it is a context manager.
+
+    Read with `query`, `snapshot`, `export`, `diff` and `changes`; write with `mutate` and `load`. `branches`, `commits`
+    and `schema` hold what is about these. `lint`, `explain` and `verify` look without changing anything.
+    """
 
     def __init__(self, store: GraphStore, compiled: CompiledSchema, *, mode: str, actor: str | None) -> None:
         self._store = store
@@ -56,6 +58,7 @@ class Graph(ChangeVerbs):
 
     @property
     def uri(self) -> str:
+        """Where the graph is stored, in full."""
         return self._store.location.uri
 
     @property
@@ -65,7 +68,12 @@ class Graph(ChangeVerbs):
         return self._schemas.newest().catalog
 
     def catalog_of(self, branch: str = ids.MAIN, at: At | None = None) -> Catalog:
-        """The types of one state: of a branch now, or at a commit id, a manifest version or a time."""
+        """The types of one state: of a branch now, or at a commit id, a manifest version or a time.
+
+        Example:
+            >>> graph.catalog_of("main")
+            Catalog(nodes: Person; edges: Follows)
+        """
         return self._schemas.of(snapshot_at(self._reader(), known_branch(branch), at)).catalog
 
     @property
@@ -77,7 +85,7 @@ class Graph(ChangeVerbs):
     @property
     def branches(self) -> Branches:
         """Make, list, merge and delete branches."""
-        return Branches(self._reader, self._writer, self.catalog_of, self._actor)
+        return Branches(self._reader, self._writer, self.catalog_of, self._actor, _merge_carriers)
 
     @property
     def commits(self) -> Commits:
@@ -97,7 +105,12 @@ class Graph(ChangeVerbs):
         return is_held()
 
     def snapshot(self, branch: str = ids.MAIN, at: At | None = None) -> Snapshot:
-        """One consistent state: of a branch now, or at a commit id, a manifest version or a time."""
+        """One consistent state: of a branch now, or at a commit id, a manifest version or a time.
+
+        Example:
+            >>> graph.snapshot().count("Person")
+            2
+        """
         return Snapshot(self._reader(), snapshot_at(self._store, known_branch(branch), at))
 
     def write(
@@ -111,7 +124,8 @@ class Graph(ChangeVerbs):
         """Commit changes of any number of types as one commit: all of them or none.
 
         Args:
-            base: snapshot that changes with ``reads_rows`` were computed from.
+            base: snapshot that the changes were computed from. When a table moved since, removals from it and changes
+                with ``reads_rows`` are a conflict. Without it they mean the newest state.
             if_commit: refuse unless this is the branch's head.
         """
         from omnigraph.write.commit import WriteRequest, write
@@ -142,6 +156,11 @@ class Graph(ChangeVerbs):
             name: the query to run; may be left out when there is only one.
             params: values by name without ``$``.
             at: a commit id, a manifest version or a time; None reads the newest state.
+
+        Example:
+            >>> text = "query q($h: String) { match { $p: Person { handle: $h } } return { $p.name as name } }"
+            >>> graph.query(text, params={"h": "ana"}).rows()
+            [{'name': 'Ana'}]
         """
         request = self._read_request(source, name, params, branch, at)
         with at_state(request.snapshot):
@@ -157,11 +176,24 @@ class Graph(ChangeVerbs):
         at: At | None = None,
         run: bool = False,
     ) -> Explanation:
-        """The plan of a read query, as text with ``str()``; with ``run`` also what each step did."""
+        """The plan of a read query, as text with ``str()``; with ``run`` also what each step did.
+
+        Example:
+            >>> graph.explain("query q() { match { $p: Person } return { $p.name } }")
+            scan $p: Person by all rows  (about 2)
+            return $p.name as p.name
+            rules: ...
+        """
         return self._reads.explain(self._read_request(source, name, params, branch, at), run=run)
 
     def lint(self, source: str | Path) -> Report:
-        """Check every query of a text against the schema without running it."""
+        """Check every query of a text against the schema without running it.
+
+        Example:
+            >>> report = graph.lint("query q() { match { $p: Persn } return { $p.name } }")
+            >>> report.ok, report.results[0].error
+            (False, 'type error: T1: unknown node type `Persn`')
+        """
         return self._reads.lint(source, self._reader().snapshot(ids.MAIN))
 
     def mutate(
@@ -186,87 +218,16 @@ class Graph(ChangeVerbs):
 
         Raises:
             PreconditionFailed: ``if_commit`` is not the head.
+
+        Example:
+            >>> graph.mutate("query add($h: String) { insert Person { handle: $h, name: $h } }", params={"h": "cy"})
+            MutationResult('add' on main: 1 nodes, 0 edges; commit 0...)
         """
         from omnigraph.write.mutate import MutationRequest, mutate
 
         request = MutationRequest(source, name, params, known_branch(branch), self._actor, if_commit)
         store = self._writer()
         return self._schemas.write(request.branch, lambda catalog: mutate(store, catalog, request))
-
-    def load(
-        self,
-        source: Source,
-        mode: str,
-        *,
-        branch: str = ids.MAIN,
-        from_: str | None = None,
-        on_error: Literal["fail", "reject"] = "fail",
-        max_rejects: int | None = None,
-        format: str | None = None,
-        type: str | None = None,
-        engine: str = "auto",
-        progress: bool | Callable[[Progress], None] | None = None,
-    ) -> LoadResult:
-        """Load files or tables as one commit: all of it or nothing.
-
-        A load that put many rows into a table is followed by a commit of the system that builds the indexes.
-
-        Args:
-            source: JSONL of the graph's dialect (gzip too), a directory or a glob of it, several of these, or a mapping
-                from type names to Arrow tables or to Parquet, CSV or JSON files.
-            mode: ``append`` refuses ids that exist, ``merge`` replaces their rows as a whole, ``overwrite`` replaces
-                every row of the types that occur.
-            from_: branch to fork from when ``branch`` does not exist.
-            on_error: ``fail`` refuses the load for one bad row, ``reject`` leaves bad rows out and reports them.
-            max_rejects: more rejected rows than this refuse the load after all.
-            format: ``jsonl``, ``json``, ``parquet`` or ``csv`` for files whose suffix does not say it.
-            type: type of the rows when the source does not name one.
-            engine: ``embedded`` loads in this process, ``spark`` on Spark. By default directories, patterns, Parquet,
-                CSV, DataFrames and large JSONL go to Spark where pyspark and Java are installed.
-            progress: True or False to show progress or not, or a function that is told; by default a bar on a terminal.
-        """
-        from omnigraph.graph.carriers import Carrier, carried
-        from omnigraph.history.load import Destination, load, with_indexes
-        from omnigraph.progress import reporter
-        from omnigraph.upkeep.indexes import ensure_indices
-        from omnigraph.write.load.gather import request_of
-
-        def embedded() -> LoadResult:
-            request = request_of(source, mode, on_error, max_rejects, format=format, type=type)
-            base = known_branch(from_) if from_ is not None else None
-            destination = Destination(known_branch(branch), base, self._actor)
-            store = self._writer()
-            catalog = self._schemas.for_write(destination.branch, base).catalog
-            with reporter(progress) as report:
-                result = load(store, catalog, request, destination, report)
-                return with_indexes(result, lambda name: ensure_indices(store, catalog, name).commit, report)
-
-        def bulk(carrier: Carrier) -> LoadResult:
-            asked = {"branch": branch, "from_": from_, "on_error": on_error, "max_rejects": max_rejects}
-            return carrier(self, source, mode, format=format, type=type, progress=progress, **asked)
-
-        return carried(engine, source, format, embedded, bulk)
-
-    def export(
-        self,
-        target: Target = None,
-        types: Sequence[str] | None = None,
-        *,
-        branch: str = ids.MAIN,
-        at: At | None = None,
-        format: Literal["jsonl", "parquet"] = "jsonl",
-    ) -> ExportResult:
-        """Write one state of the graph as JSONL that `load` reads, or as one Parquet file per type.
-
-        Args:
-            target: a path, an open file, or None for the text in the result; a directory for Parquet.
-            types: names of types; None for all.
-        """
-        from omnigraph.history.export import export
-
-        snapshot = snapshot_at(self._reader(), known_branch(branch), at)
-        with at_state(snapshot):
-            return export(self._store, snapshot, target, types, format)
 
     def ensure_indices(self, branch: str = ids.MAIN) -> IndexReport:
         """Build missing indexes and extend those that lag behind; on main also the topology files."""
@@ -283,16 +244,26 @@ class Graph(ChangeVerbs):
 
         Reads every id and endpoint once per branch that changed them. The report says what was checked, how much of
         it, and everything that is wrong.
+
+        Example:
+            >>> graph.verify().ok
+            True
         """
         from omnigraph.upkeep.verify import verify
 
         return verify(self._reader())
 
     def recover(self) -> int:
-        """Finish or drop what dead writers left on any branch; returns how many there were."""
-        from omnigraph.storage.recovery import sweep
+        """Finish or drop what dead writers left on any branch; returns how many there were.
 
-        return sweep.sweep(self._writer(), strict=True)
+        Also makes the copies of the commits complete, which a killed writer leaves a commit behind.
+        """
+        from omnigraph.storage.recovery import mirrors, sweep
+
+        resolved = sweep.sweep(self._writer(), strict=True)
+        self._store.mirror.flush()
+        mirrors.mend_mirrors(self._store)
+        return resolved
 
     def close(self) -> None:
         """Wait for background copies; the handle can be thrown away without it, the next writer catches up."""
@@ -329,3 +300,9 @@ class Graph(ChangeVerbs):
         if self._mode != "rw":
             raise ReadOnly(f"{self.uri} is open read-only", hint="open it with mode='rw'")
         return self._reader()
+
+
+def _merge_carriers(engine: str) -> Carriers:
+    from omnigraph.graph.carriers import merge_carriers
+
+    return merge_carriers(engine)

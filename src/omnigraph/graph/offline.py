@@ -6,6 +6,7 @@ from pathlib import Path
 
 from omnigraph.query.lint import Report, SchemaSource, lint
 from omnigraph.schema.compile import compile_schema
+from omnigraph.storage.texts import text_of
 
 __all__ = ["Report", "lint_with_schema"]
 
@@ -16,6 +17,7 @@ def lint_with_schema(queries: Path, schema: Path) -> Report:
     Raises:
         SourceError: the schema is wrong.
     """
-    compiled = compile_schema(schema.read_text(encoding="utf-8"), file=str(schema))
-    text = queries.read_text(encoding="utf-8-sig")
-    return lint(text, compiled.catalog, str(queries), schema_source=SchemaSource("file", str(schema)))
+    text, file = text_of(schema, ".pg")
+    compiled = compile_schema(text, file=file)
+    asked, asked_file = text_of(queries, ".gq")
+    return lint(asked, compiled.catalog, asked_file, schema_source=SchemaSource("file", str(schema)))

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Literal
 
 from omnigraph import ids
-from omnigraph.errors import InputError, SchemaFilesDisagree
+from omnigraph.errors import InputError, InvalidUri, SchemaFilesDisagree
 from omnigraph.graph.handle import Graph
 from omnigraph.history.schemas import read_schema
 from omnigraph.schema.compile import CompiledSchema, compile_schema
 from omnigraph.schema.contract import IR_FILE, SOURCE_FILE, STATE_FILE, check_files, missing_files, state_text
 from omnigraph.storage.location import Location, parse_location
 from omnigraph.storage.store import GraphStore
+from omnigraph.storage.texts import text_of
 
 
 def init(uri: str | os.PathLike[str], schema: str | Path, *, actor: str | None = None, force: bool = False) -> Graph:
@@ -27,12 +28,16 @@ def init(uri: str | os.PathLike[str], schema: str | Path, *, actor: str | None =
 
     Raises:
         AlreadyInitialized: there is a graph.
+
+    Example:
+        >>> og.init("new.omni", "node Place { name: String @key }").snapshot().count("Place")
+        0
     """
     from omnigraph.schema.arrow import table_schema
     from omnigraph.schema.paths import table_path
     from omnigraph.storage import create
 
-    text, file = (schema.read_text(encoding="utf-8"), str(schema)) if isinstance(schema, Path) else (schema, None)
+    text, file = text_of(schema, ".pg")
     compiled = compile_schema(text, file=file)
     catalog = compiled.catalog
     tables = [
@@ -43,7 +48,7 @@ def init(uri: str | os.PathLike[str], schema: str | Path, *, actor: str | None =
     new = create.NewGraph(
         compiled.source, compiled.ir_text, state_text(compiled.hash), tables, ids.actor_id(actor), compiled.hash
     )
-    create.create_graph(GraphStore(parse_location(uri)), new, force=force)
+    create.create_graph(GraphStore(_directory(parse_location(uri))), new, force=force)
     return open_graph(uri, actor=actor)
 
 
@@ -60,14 +65,25 @@ def open_graph(
     Raises:
         GraphNotFound: nothing is there.
         NewerFormat: the graph was written by newer software.
+
+    Example:
+        >>> with og.open("people.omni", mode="ro") as people:
+        ...     people.snapshot().count("Person")
+        2
     """
     if mode not in ("rw", "ro"):
         raise InputError(f"mode {mode!r} is not 'rw' or 'ro'")
-    store = GraphStore(parse_location(uri))
+    store = GraphStore(_directory(parse_location(uri)))
     store.snapshot(ids.MAIN)
     if mode == "rw":
         _put_in_order(store)
     return Graph(store, _read_schema(store, mode), mode=mode, actor=ids.actor_id(actor))
+
+
+def _directory(location: Location) -> Location:
+    if location.is_local and os.path.isfile(location.uri):
+        raise InvalidUri(f"{location.uri} is a file, and a graph is a directory", uri=location.uri)
+    return location
 
 
 def _put_in_order(store: GraphStore) -> None:

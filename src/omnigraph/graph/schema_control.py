@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from omnigraph.history.schemas import Schemas
 from omnigraph.schema.compile import CompiledSchema, compile_schema
 from omnigraph.storage.store import GraphStore
+from omnigraph.storage.texts import text_of
 
 # A process that only reads never pays for planning and applying.
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ class SchemaControl:
         self._writer = writer
         self._actor = actor
 
+    def __repr__(self) -> str:
+        return "<schema: text, hash, plan(…), apply(…)>"
+
     @property
     def text(self) -> str:
         """The schema of main as it was accepted."""
@@ -49,6 +53,10 @@ class SchemaControl:
 
         Raises:
             SchemaIdentityError: a ``@rename_from`` hint cannot be followed.
+
+        Example:
+            >>> print(graph.schema.plan(graph.schema.text.replace("name: String", "name: String  nick: String?")))
+            add property 'Person.nick' (String?) on node 'Person'
         """
         from omnigraph.schema.evolve import plan_change
 
@@ -70,6 +78,10 @@ class SchemaControl:
             SchemaApplyBlocked: there are other branches.
             PreconditionFailed: the graph has another schema than ``if_hash``.
             SchemaIdentityError: a ``@rename_from`` hint cannot be followed.
+
+        Example:
+            >>> graph.schema.apply(graph.schema.text.replace("name: String", "name: String  nick: String?"))
+            SchemaApplied(1 steps; commit 0...)
         """
         from omnigraph.history.evolve import SchemaRequest, apply_schema
 
@@ -78,6 +90,5 @@ class SchemaControl:
 
 
 def _compiled(schema: str | Path) -> CompiledSchema:
-    if isinstance(schema, Path):
-        return compile_schema(schema.read_text(encoding="utf-8"), file=str(schema))
-    return compile_schema(schema)
+    text, file = text_of(schema, ".pg")
+    return compile_schema(text, file=file)

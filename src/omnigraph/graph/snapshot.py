@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from omnigraph.errors import InputError, TypeNotFound
 from omnigraph.history.resolve import at_state
+from omnigraph.ids import did_you_mean
 from omnigraph.storage.blobs import AS_BYTES
 from omnigraph.storage.faults import store_errors
 from omnigraph.storage.manifest import Pin
@@ -24,23 +25,42 @@ class Snapshot:
 
     @property
     def branch(self) -> str:
+        """The branch it was taken from."""
         return self._stored.branch
 
     @property
     def version(self) -> int:
+        """Manifest version of that branch; grows with every commit."""
         return self._stored.version
 
     @property
     def tables(self) -> Mapping[str, Pin]:
-        """Every table by ``node:<Type>`` or ``edge:<Type>``, with version, branch and row count."""
+        """Every table by ``node:<Type>`` or ``edge:<Type>``, with version, branch and row count.
+
+        Example:
+            >>> {key: table.row_count for key, table in graph.snapshot().tables.items()}
+            {'edge:Follows': 1, 'node:Person': 2}
+        """
         return self._stored.pins
 
     def count(self, type_name: str) -> int:
-        """Rows of a type; free, the manifest knows it."""
+        """Rows of a type; free, the manifest knows it.
+
+        Example:
+            >>> graph.snapshot().count("Person")
+            2
+        """
         return self._pin(type_name).row_count
 
     def arrow(self, type_name: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """Rows of a type as an Arrow table."""
+        """Rows of a type as an Arrow table.
+
+        Example:
+            >>> graph.snapshot().arrow("Person", ["handle", "name"]).to_pylist()
+            [{'handle': 'ana', 'name': 'Ana'}, {'handle': 'bo', 'name': 'Bo'}]
+        """
+        if isinstance(columns, str):
+            raise InputError(f"columns is a list of names, not the text '{columns}'", hint=f"pass [{columns!r}]")
         pin = self._pin(type_name)
         with at_state(self._stored):
             handle = self._store.table(pin)
@@ -57,7 +77,8 @@ class Snapshot:
         keys = [type_name] if ":" in type_name else [f"node:{type_name}", f"edge:{type_name}"]
         pin = next((self._stored.pins[key] for key in keys if key in self._stored.pins), None)
         if pin is None:
-            raise TypeNotFound(f"type '{type_name}' does not exist at this version", type=type_name)
+            hint = did_you_mean(type_name, [key.partition(":")[2] for key in self._stored.pins])
+            raise TypeNotFound(f"type '{type_name}' does not exist at this version", hint=hint, type=type_name)
         return pin
 
     def __repr__(self) -> str:

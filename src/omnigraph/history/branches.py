@@ -10,7 +10,15 @@ import contextlib
 from dataclasses import dataclass
 
 from omnigraph import failpoints, ids
-from omnigraph.errors import BranchExists, BranchInUse, BranchNotFound, InvalidName, LimitError, StorageError
+from omnigraph.errors import (
+    BranchExists,
+    BranchInUse,
+    BranchNotFound,
+    InvalidName,
+    LimitError,
+    OutcomeUnknown,
+    StorageError,
+)
 from omnigraph.history.resolve import At, locate
 from omnigraph.storage import manifest
 from omnigraph.storage.commit import sidecar
@@ -34,14 +42,19 @@ def create_branch(store: GraphStore, name: str, from_: str, at: At | None) -> Br
     """Make a branch from the newest state of another one, or from a commit, version or time of it."""
     name = _new_name(name)
     with store.sections.hold(CONTROL):
-        existing = list_branches(store)
-        _require_free(name, existing)
+        _require_free(name, [each for each in store.branch_names() if each != ids.SCHEMA_APPLY_LOCK])
         source_branch, version = locate(store, from_, at)
         _remove_leftovers(store, name)
         failpoints.reach("branch_create.before_ref")
-        store.refresh(source_branch, migrate_layout=True)
-        store.tables.fork(manifest.PATH, name, store.lance_branch(source_branch), version)
+        source = store.refresh(source_branch, migrate_layout=True)
+        try:
+            forked = store.tables.fork(manifest.PATH, name, store.lance_branch(source_branch), version)
+        except StorageError as error:
+            if not _is_there(store, name, error):
+                raise
+            forked = store.tables.newest(manifest.PATH, name)  # made, and the answer was lost: the name was free
         failpoints.reach("branch_create.after_ref")
+        store.adopt_fork(name, source, forked)
     return Branch(name, source_branch)
 
 
@@ -59,7 +72,7 @@ def delete_branch(store: GraphStore, name: str) -> None:
     name = name.strip()
     if name == ids.MAIN or name.startswith("__schema_apply"):
         raise InvalidName(f"branch '{name}' cannot be deleted", name=name)
-    with store.sections.hold(CONTROL):
+    with store.mirror.held(), store.sections.hold(CONTROL):
         branches = list_branches(store)
         if name not in {branch.name for branch in branches}:
             raise BranchNotFound(f"there is no branch '{name}'", branch=name)
@@ -67,13 +80,30 @@ def delete_branch(store: GraphStore, name: str) -> None:
             heal_branch(store, name, fence)
             _require_unused(store, name, branches)
             owned = [pin.location for pin in store.refresh(name).pins.values() if pin.branch == name]
-            store.tables.drop_branch(manifest.PATH, name)
+            try:
+                store.tables.drop_branch(manifest.PATH, name)
+            except StorageError as error:
+                if _is_there(store, name, error):
+                    raise
             store.forget_branch(name)
             failpoints.reach("branch_delete.before_table_cleanup")
             for location in [*owned, COMMITS_PATH]:
                 with contextlib.suppress(StorageError, LimitError, *STORE_EXCEPTIONS):
                     drop_fork(store, location, name)
-            discard_records(store, name)
+            with contextlib.suppress(StorageError):  # the next open does it
+                discard_records(store, name)
+
+
+def _is_there(store: GraphStore, name: str, error: StorageError) -> bool:
+    """Whether a branch exists, after a request that failed: its ref is the authority."""
+    try:
+        return store.tables.ref(manifest.PATH, name) is not None
+    except StorageError:
+        raise OutcomeUnknown(
+            f"branch '{name}' may have changed or not: the store stopped answering",
+            hint="list the branches",
+            branch=name,
+        ) from error
 
 
 def _new_name(text: str) -> str:
@@ -83,8 +113,7 @@ def _new_name(text: str) -> str:
     return name
 
 
-def _require_free(name: str, existing: list[Branch]) -> None:
-    names = [branch.name for branch in existing]
+def _require_free(name: str, names: list[str]) -> None:
     if name in names:
         raise BranchExists(f"branch '{name}' exists already", branch=name)
     other = ids.overlapping(name, names)

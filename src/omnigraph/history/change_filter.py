@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from omnigraph.errors import InputError, TypeNotFound
+from omnigraph.ids import did_you_mean
 from omnigraph.storage.delta import OPS
 
 #: Kinds in their order.
@@ -35,7 +36,7 @@ class ChangeFilter:
         known = {key.partition(":")[2] for key in table_keys}
         unknown = next((name for name in self.types or () if name not in known), None)
         if unknown is not None:
-            raise TypeNotFound(f"unknown type '{unknown}'", type=unknown)
+            raise TypeNotFound(f"unknown type '{unknown}'", hint=did_you_mean(unknown, known), type=unknown)
 
     def digest(self) -> str:
         """The same for filters that mean the same; what tokens are bound to."""

@@ -13,6 +13,7 @@ from omnigraph.storage.store import GraphStore
 # A process that only reads never pays for branch control, which brings recovery along.
 if TYPE_CHECKING:
     from omnigraph.history.branches import Branch
+    from omnigraph.history.merge.carrier import Carriers
     from omnigraph.history.merge.resolve import Resolve
     from omnigraph.history.merge.result import MergeResult
     from omnigraph.schema.catalog import Catalog
@@ -26,6 +27,7 @@ class Branches:
         writer: the same for writing.
         catalog: gives the types of a branch; merged rows must keep their rules.
         actor: whom commits of merges name as their author.
+        carriers: gives who looks at the rows of a merge, by the name of an engine.
     """
 
     def __init__(
@@ -34,25 +36,49 @@ class Branches:
         writer: Callable[[], GraphStore],
         catalog: Callable[[str], Catalog],
         actor: str | None,
+        carriers: Callable[[str], Carriers],
     ) -> None:
         self._reader = reader
         self._writer = writer
         self._catalog = catalog
         self._actor = actor
+        self._carriers = carriers
 
     def create(self, name: str, from_: str = ids.MAIN, at: At | None = None) -> Branch:
-        """Make a branch; nothing is copied."""
+        """Make a branch; nothing is copied.
+
+        Args:
+            from_: the branch to start from.
+            at: start from an earlier state of it: a commit id, a manifest version or a time.
+
+        Example:
+            >>> graph.branches.create("review/names").name
+            'review/names'
+        """
         from omnigraph.history.branches import create_branch
 
         return create_branch(self._writer(), name, known_branch(from_), at)
 
     def list(self) -> list[str]:
-        """Names, main first."""
+        """Names, main first.
+
+        Example:
+            >>> graph.branches.list()
+            ['main']
+        """
         from omnigraph.history.branches import list_branches
 
         return [branch.name for branch in list_branches(self._reader())]
 
     def delete(self, name: str) -> None:
+        """Delete a branch and what only it holds. Commits that were merged stay in the history.
+
+        Example:
+            >>> branch = graph.branches.create("x")
+            >>> graph.branches.delete("x")
+            >>> graph.branches.list()
+            ['main']
+        """
         from omnigraph.history.branches import delete_branch
 
         delete_branch(self._writer(), name)
@@ -65,6 +91,7 @@ class Branches:
         dry_run: bool = False,
         resolve: Resolve | None = None,
         delete_branch: bool = False,
+        engine: str = "auto",
     ) -> MergeResult:
         """Merge what a branch changed into another one, as one commit with two parents.
 
@@ -76,17 +103,29 @@ class Branches:
                 mapping from entities like ``node:Person/Eve`` to ``"ours"``, ``"theirs"`` or the row itself, or a
                 function from a conflict to one of these. The result is validated again.
             delete_branch: delete the source afterwards. If that fails, the result says so; the merge is done.
+            engine: ``embedded`` looks at all rows in this process, ``spark`` on Spark, with the same result. By default
+                a merge of much data goes to Spark where pyspark and Java are installed.
 
         Raises:
             MergeConflict: there are conflicts; nothing was written.
+
+        Example:
+            >>> branch = graph.branches.create("x").name
+            >>> done = graph.mutate('query q() { delete Follows where from = "ana" }', branch=branch)
+            >>> graph.branches.merge("x", delete_branch=True)
+            MergeResult(fast_forward: x → main; edge:Follows +0 ~0 -1; commit 0...)
         """
         from omnigraph.history.merge.merge import MergeRequest, merge
 
         request = MergeRequest(known_branch(source), known_branch(into), self._actor, dry_run, resolve, delete_branch)
-        return merge(self._reader() if dry_run else self._writer(), self._catalog(request.target), request)
+        store = self._reader() if dry_run else self._writer()
+        return merge(store, self._catalog(request.target), request, self._carriers(engine))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.list())
+
+    def __repr__(self) -> str:
+        return "<branches: create(…), list(), delete(…), merge(…)>"
 
 
 class Commits:
@@ -100,14 +139,38 @@ class Commits:
         self._reader = reader
 
     def list(self, branch: str = ids.MAIN, limit: int | None = None, before: str | None = None) -> list[Commit]:
-        """First-parent history, newest first."""
+        """First-parent history, newest first.
+
+        Args:
+            limit: at most so many.
+            before: only those that are older than this commit.
+
+        Example:
+            >>> [commit.version for commit in graph.commits.list(limit=1)] == [graph.snapshot().version]
+            True
+        """
         return list_commits(self._reader(), known_branch(branch), limit, before)
 
     def get(self, commit_id: str) -> Commit:
+        """A commit by its id, on whatever branch it was made.
+
+        Example:
+            >>> graph.commits.get(graph.commits.head().id)
+            Commit('0...', main v..., ... by act-first)
+        """
         return get_commit(self._reader(), commit_id)
 
     def head(self, branch: str = ids.MAIN) -> Commit:
+        """The newest commit of a branch.
+
+        Example:
+            >>> graph.commits.head().actor
+            'act-first'
+        """
         return self.list(branch, limit=1)[0]
+
+    def __repr__(self) -> str:
+        return "<commits: list(…), get(…), head(…)>"
 
 
 def known_branch(name: str) -> str:

@@ -46,6 +46,10 @@ class SchemaApplied:
     commit: Commit | None
     graph_manifest_version: int
 
+    def __repr__(self) -> str:
+        done = f"commit {self.commit.id}" if self.commit is not None else "nothing to change"
+        return f"SchemaApplied({len(self.plan.steps)} steps; {done})"
+
     @property
     def supported(self) -> bool:
         return self.plan.supported

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from omnigraph.errors import InputError, TypeNotFound
+from omnigraph.ids import did_you_mean
 from omnigraph.storage.manifest import Pin
 from omnigraph.storage.ordered import rows_by_id
 from omnigraph.storage.snapshot import Snapshot
@@ -110,7 +111,7 @@ def selected_pins(snapshot: Snapshot, types: Sequence[str] | None) -> list[Pin]:
     known = {pin.table_key.partition(":")[2] for pin in pins}
     unknown = next((name for name in types if name not in known), None)
     if unknown is not None:
-        raise TypeNotFound(f"unknown export type '{unknown}'", type=unknown)
+        raise TypeNotFound(f"unknown export type '{unknown}'", hint=did_you_mean(unknown, known), type=unknown)
     return [pin for pin in pins if pin.table_key.partition(":")[2] in types]
 
 

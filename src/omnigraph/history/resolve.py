@@ -6,8 +6,9 @@ Times are the clocks of the writers, taken before their commit became visible; n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from itertools import islice
 from typing import TypeAlias
 
 from omnigraph import ids
@@ -30,8 +31,9 @@ def snapshot_at(store: GraphStore, branch: str, at: At | None) -> Snapshot:
     """The state of a branch now (``at=None``) or at a moment."""
     if at is None:
         return store.snapshot(branch)
-    found, version = locate(store, branch, at)
-    return store.snapshot_at(found, version)
+    if isinstance(at, str):
+        return state_of(store, get_commit(store, at, branch))
+    return store.snapshot_at(*locate(store, branch, at))
 
 
 def snapshot_of(store: GraphStore, target: Target, branch: str) -> Snapshot:
@@ -126,6 +128,27 @@ def state_of(store: GraphStore, commit: Commit) -> Snapshot:
     return snapshot
 
 
+def state_before(store: GraphStore, commit: Commit) -> Snapshot:
+    """The state that a commit was made on: that of its first parent, which it has.
+
+    It is the version before on the same branch, unless somebody wrote there without a commit; so the parent's own row,
+    which may lie far back, is hardly ever looked for.
+
+    Raises:
+        HistoricalVersionReclaimed: it was cleaned up.
+    """
+    with suppress(HistoricalVersionReclaimed, BranchNotFound):
+        earlier = store.snapshot_at(commit.branch, commit.version - 1)
+        if earlier.head and (earlier.head.version, earlier.head.commit_id) == (earlier.version, commit.parent):
+            return earlier
+    try:
+        return state_of(store, get_commit(store, commit.parent or "", commit.branch))
+    except CommitNotFound as error:
+        raise HistoricalVersionReclaimed(
+            f"the state before commit {commit.id} is no longer known", hint="choose a newer commit", commit_id=commit.id
+        ) from error
+
+
 def _gone(commit: Commit) -> HistoricalVersionReclaimed:
     return HistoricalVersionReclaimed(
         f"the state of commit {commit.id} went with branch '{commit.branch}'",
@@ -147,41 +170,39 @@ def get_commit(store: GraphStore, commit_id: str, branch: str = ids.MAIN) -> Com
     synthetic = ids.parse_synthetic_commit_id(commit_id)
     if synthetic:
         return _synthetic(store, commit_id, *synthetic)
-    others = [ref.name for ref in store.branch_refs() if ref.name != branch]
-    for name in [branch, *others]:
-        try:
-            snapshot = store.snapshot(name)
-        except BranchNotFound:
-            continue  # deleted since it was listed
-        commit = lineage.find_commit(snapshot.handle, commit_id) or lineage.commits_of(store.tables, snapshot).get(
-            commit_id
-        )
-        if commit:
-            return commit
-    raise CommitNotFound(f"there is no commit {commit_id!r}", commit_id=commit_id)
+    found = _commit_on(store, commit_id, branch)
+    if found is not None:
+        return found
+    others = (_commit_on(store, commit_id, ref.name) for ref in store.branch_refs() if ref.name != branch)
+    found = next((commit for commit in others if commit is not None), None)
+    if found is None:
+        raise CommitNotFound(f"there is no commit {commit_id!r}", commit_id=commit_id)
+    return found
+
+
+def _commit_on(store: GraphStore, commit_id: str, branch: str) -> Commit | None:
+    try:
+        snapshot = store.snapshot(branch)
+    except BranchNotFound:
+        return None  # deleted since it was named
+    recorded = lineage.find_commit(snapshot, commit_id)
+    return recorded or lineage.commits_of(store.tables, snapshot).get(commit_id)
 
 
 def list_commits(store: GraphStore, branch: str, limit: int | None, before: str | None) -> list[Commit]:
     """The first-parent history of a branch, newest first; ``before`` continues below a commit."""
-    snapshot = store.snapshot(branch)
-    head = lineage.head_commit(store.tables, snapshot)  # synthetic where nothing was recorded
-    known = {head.id: head, **lineage.commits_of(store.tables, snapshot)}
-    chain = list(lineage.first_parents(head.id, known))
-    if before is not None:
-        position = next((i for i, commit in enumerate(chain) if commit.id == before), None)
-        if position is None:
-            raise CommitNotFound(f"commit {before!r} is not in the history of branch '{branch}'", commit_id=before)
-        chain = chain[position + 1 :]
-    return chain if limit is None else chain[: max(limit, 0)]
+    chain = lineage.history(store.tables, store.snapshot(branch))
+    if before is not None and all(commit.id != before for commit in chain):  # reads on until it is found
+        raise CommitNotFound(f"commit {before!r} is not in the history of branch '{branch}'", commit_id=before)
+    return list(chain if limit is None else islice(chain, max(limit, 0)))
 
 
 def _newest_until(store: GraphStore, branch: str, moment: datetime) -> Commit:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    snapshot = store.snapshot(branch)
-    known = lineage.commits_of(store.tables, snapshot)
-    chain = lineage.first_parents(lineage.head_id(store.tables, snapshot), known)
-    commit = next((commit for commit in chain if commit.created_at <= moment), None)
+    chain = lineage.history(store.tables, store.snapshot(branch))
+    recorded = (commit for commit in chain if ids.is_ulid(commit.id))
+    commit = next((commit for commit in recorded if commit.created_at <= moment), None)
     if commit is None:
         raise CommitNotFound(f"branch '{branch}' has no commit at or before {moment.isoformat()}", branch=branch)
     return commit

@@ -43,6 +43,8 @@ class QueryResult:
     operation: Operation | None = None
     line: int | None = field(default=None, compare=False)
     column: int | None = field(default=None, compare=False)
+    excerpt: str | None = field(default=None, compare=False, repr=False)
+    hint: str | None = field(default=None, compare=False)
 
     def to_dict(self) -> dict[str, object]:
         found: dict[str, object] = {"name": self.name, "kind": self.kind, "status": self.status}
@@ -65,6 +67,7 @@ class Finding:
     type_name: str | None = None
     property: str | None = None
     query_names: tuple[str, ...] = ()
+    excerpt: str | None = field(default=None, compare=False, repr=False)
 
     def to_dict(self) -> dict[str, object]:
         found: dict[str, object] = {"severity": self.severity, "code": self.code, "message": self.message}
@@ -85,6 +88,10 @@ class Report:
     query_path: str | None
     results: tuple[QueryResult, ...]
     findings: tuple[Finding, ...]
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{self.count(severity)} {severity}s" for severity in ("error", "warning"))
+        return f"Report({'ok' if self.ok else 'not ok'}, {len(self.results)} queries, {counts})"
 
     @property
     def ok(self) -> bool:
@@ -126,7 +133,8 @@ def lint(text: str, catalog: Catalog, file: str | None = None, *, schema_source:
     try:
         parsed = parse_queries(text, file)
     except QuerySyntaxError as error:
-        return Report(source, file, (), (Finding("error", "Q000", _with_place(error)),))
+        found = Finding("error", "Q000", _with_place(error), excerpt=error.details["excerpt"])
+        return Report(source, file, (), (found,))
     results: list[QueryResult] = []
     valid: list[TypedQuery | TypedMutation] = []
     for query in parsed.queries:
@@ -148,7 +156,15 @@ def _with_place(error: QuerySyntaxError) -> str:
 
 def _failed(query: QueryDecl, error: QueryTypeError) -> QueryResult:
     return QueryResult(
-        query.name, _kind(query), "error", _warnings(query), error.message, line=error.line, column=error.column
+        query.name,
+        _kind(query),
+        "error",
+        _warnings(query),
+        error.message,
+        line=error.line,
+        column=error.column,
+        excerpt=error.details["excerpt"],
+        hint=error.hint,
     )
 
 

@@ -179,6 +179,9 @@ class Catalog:
     edges: Mapping[str, EdgeType]
     hash: str = field(default="", compare=False)
 
+    def __repr__(self) -> str:
+        return f"Catalog(nodes: {', '.join(self.nodes)}; edges: {', '.join(self.edges)})"
+
     def edge_by_word(self, word: str) -> EdgeType | None:
         """The edge type a query or a data file means by ``word``: case does not matter."""
         folded = word.lower()

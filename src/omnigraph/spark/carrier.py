@@ -66,7 +66,7 @@ def load(
     request = request_of(source, mode, on_error, max_rejects, format=format, type=type)
     base = known_branch(from_) if from_ is not None else None
     destination = Destination(known_branch(branch), base, graph._actor)
-    store, schema = graph._writer(), graph._schemas.for_write(destination.branch)
+    store, schema = graph._writer(), graph._schemas.for_write(destination.branch, base)
     catalog = schema.catalog
     store.branch_ref(base if base is not None else destination.branch)
     parts = [_frame(part) for part in parts_of(catalog, source, format, type, _is_table)]

@@ -162,27 +162,36 @@ class Sightings:
         return f"node:{edge.source}" if isinstance(edge, EdgeType) else ""
 
     def _stored(self, piece: StoredPiece, replaced: Any) -> None:
-        order, type_ = self._order, type_of(self._order.catalog, piece.key)
-        columns = columns_of(order, piece.key, staged=False)
+        columns = columns_of(self._order, piece.key, staged=False)
         if not columns:
             return
         if piece.key not in self._handles:
-            self._handles[piece.key] = order.stored[piece.key].open()
+            self._handles[piece.key] = self._order.stored[piece.key].open()
         rows = read_stored(self._handles[piece.key], piece.fragment, columns)
-        goes = order.mode is Mode.OVERWRITE and piece.key in order.loaded
-        staying = rows if replaced is None else rows.filter(pc.invert(replaced(rows)))
-        touched = rows if goes else rows.slice(0, 0) if replaced is None else rows.filter(replaced(rows))
-        ids = order.spaces.ids_of(piece.key)
+        self.add_stored(piece.key, rows, replaced(rows) if replaced is not None else None)
+
+    def add_stored(self, key: str, rows: pa.Table, replaced: pa.Array | None) -> None:
+        """Look at stored rows, of which at least the columns of the rules are here.
+
+        Args:
+            replaced: mask of those that the load replaces; None when it replaces none.
+        """
+        order, type_ = self._order, type_of(self._order.catalog, key)
+        columns = columns_of(order, key, staged=False)
+        goes = order.mode is Mode.OVERWRITE and key in order.loaded
+        staying = rows if replaced is None else rows.filter(pc.invert(replaced))
+        touched = rows if goes else rows.slice(0, 0) if replaced is None else rows.filter(replaced)
+        ids = order.spaces.ids_of(key)
         if ids is not None and not goes and "id" in columns:
             self._note(ids, Saw.STORED, rows.column("id"), None)
-        for space in order.spaces.others_of(piece.key, "unique"):
+        for space in order.spaces.others_of(key, "unique"):
             if not goes:
                 self._note(space, Saw.STORED, tuple_texts(type_, staying, space.columns), None)
-        for space in order.spaces.others_of(piece.key, "card"):
+        for space in order.spaces.others_of(key, "card"):
             if not goes:
                 self._note(space, Saw.STORED, staying.column("src"), None)
             self._note(space, Saw.TOUCHED, touched.column("src"), None)
-        if isinstance(type_, EdgeType) and piece.key not in order.loaded:
+        if isinstance(type_, EdgeType) and key not in order.loaded:
             for column, node in zip(_ENDS, (type_.source, type_.target), strict=True):
                 if column in columns:
                     self._note(order.spaces.ids_of(f"node:{node}"), Saw.NEEDED_BY_STORED, rows.column(column), None)

@@ -20,6 +20,7 @@ from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.compile import CompiledSchema
 from omnigraph.spark import merge_rows
 from omnigraph.spark.cluster import Cluster
+from omnigraph.spark.key_lookup import is_small_against
 from omnigraph.spark.merge_rows import Meeting
 from omnigraph.spark.set_rules import Checked, SetRules, stored_pieces
 from omnigraph.spark.splits import splits_of, tasks_of
@@ -138,9 +139,8 @@ class LoadJob:
                 }
 
     def _stage_table(self, pin: Pin, handle: Handle) -> StageTable:
-        location = self._target.store.location
         branch = self._target.store.lance_branch(self._target.branch)
-        return StageTable(location.uri, dict(location.options), pin.location, branch, handle.version)
+        return StageTable.of(self._target.store.location, pin.location, branch, handle.version)
 
     def _read_files(self, stage: Stage) -> None:
         tasks = tasks_of(self._order.splits)
@@ -225,7 +225,8 @@ class LoadJob:
         stored = stored_pieces(key, handle) if self._request.mode is Mode.MERGE else []
         if stored and key not in self.staging.fresh:
             at = replace(table, version=handle.version)
-            done = merge_rows.replace_rows(self._cluster, Meeting(table, at, pieces, stored))
+            looks_up = is_small_against(handle, "id", rows, stored)
+            done = merge_rows.replace_rows(self._cluster, Meeting(table, at, pieces, stored, looks_up))
             self._note(key, done.fragments)
             after = pin.row_count + rows - done.rows
             staged = staged_update(handle, done.fragments, done.changed, done.removed, after)

@@ -1,4 +1,4 @@
-"""`ogs.merge`: the merge of `Graph.branches.merge` with the rows on executors.
+"""`ogs.merge`, and the way `Graph.branches.merge` finds it: a merge with the rows on executors.
 
 The same code decides about ids, conflicts and rules; only what looks at whole rows is done by tasks, see
 `merge_task.py`. The driver holds ids, row ids and the columns that rules about rows together look at. Nothing is staged
@@ -17,19 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph import ids, limits
-from omnigraph.errors import (
-    Conflict,
-    CorruptGraph,
-    OmniGraphError,
-    OutcomeUnknown,
-    RecoveryRequired,
-    ResourceLimitExceeded,
-)
+from omnigraph.errors import Conflict, CorruptGraph, ResourceLimitExceeded
 from omnigraph.graph import Graph
-from omnigraph.history.control import known_branch
 from omnigraph.history.merge.carrier import Carrier, with_given
-from omnigraph.history.merge.merge import MergeRequest, without_source
-from omnigraph.history.merge.merge import merge as merge_branches
 from omnigraph.history.merge.plan import TablePlan
 from omnigraph.history.merge.resolve import Resolve, Settled
 from omnigraph.history.merge.result import MergeResult
@@ -57,12 +47,14 @@ from omnigraph.storage.commit.prepared import PreparedTable
 from omnigraph.storage.commit.protocol import Workspace
 from omnigraph.storage.fragments import TableAt
 from omnigraph.storage.images import rows_at
-from omnigraph.storage.remote_stage import StageTable, delete_stored, remove_staged, staged_append, staged_update
-from omnigraph.storage.stage import Found, Staged, locate
+from omnigraph.storage.remote_stage import StageTable, remove_staged, staged_replacement
+from omnigraph.storage.stage import Found, locate
 from omnigraph.storage.store import GraphStore
 from omnigraph.storage.tables import Handle
 from omnigraph.write.commit import found_rows
 from omnigraph.write.sets import Resolved
+
+ENGINE = "spark"
 
 _Numbers = npt.NDArray[np.int64]
 
@@ -72,6 +64,7 @@ def merge(
     source: str,
     into: str = ids.MAIN,
     *,
+    dry_run: bool = False,
     resolve: Resolve | None = None,
     delete_branch: bool = False,
 ) -> MergeResult:
@@ -80,35 +73,19 @@ def merge(
     Raises:
         MergeConflict: there are conflicts; nothing was written.
     """
+    return graph.branches.merge(
+        source, into, dry_run=dry_run, resolve=resolve, delete_branch=delete_branch, engine=ENGINE
+    )
+
+
+def carrier(workspace: Workspace, source: MergeSource) -> Carrier:
+    """Carries one attempt of a merge on the session of this process.
+
+    Raises:
+        MissingExtra: pyspark or Java is not installed.
+    """
     require_spark()
-    request = MergeRequest(known_branch(source), known_branch(into), graph._actor, resolve=resolve)
-    store = graph._writer()
-    attempts = Attempts(Cluster(active_session(), "merge"))
-    try:
-        result = merge_branches(store, graph.catalog_of(request.target), request, attempts.begin)
-    except (OutcomeUnknown, RecoveryRequired):
-        raise  # the commit may still come true
-    except OmniGraphError:
-        attempts.remove_files()
-        raise
-    attempts.remove_files(but_last=result.commit is not None)
-    return without_source(store, result) if delete_branch else result
-
-
-class Attempts:
-    """The carriers of one merge: one for each state of the target that it was computed against."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._made: list[OnSpark] = []
-
-    def begin(self, workspace: Workspace, source: MergeSource) -> Carrier:
-        self._made.append(OnSpark(self._cluster, workspace.store, source))
-        return self._made[-1]
-
-    def remove_files(self, *, but_last: bool = False) -> None:
-        for attempt in self._made[:-1] if but_last else self._made:
-            attempt.remove_files()
+    return OnSpark(Cluster(active_session(), "merge"), workspace.store, source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +109,8 @@ class _Put:
 class OnSpark:
     """One attempt of a merge, carried by Spark. Few rows are looked at in this process."""
 
+    engine = ENGINE
+
     def __init__(self, cluster: Cluster, store: GraphStore, source: MergeSource) -> None:
         self._cluster = cluster
         self._store = store
@@ -151,7 +130,9 @@ class OnSpark:
         places = np.sort(np.array([row[PLACE] for row in differing], np.int64))
         return ids.take(pa.array(places))
 
-    def put(self, type_: NodeType | EdgeType, plan: TablePlan, settled: Settled, source: Side) -> pa.Table:
+    def put(
+        self, type_: NodeType | EdgeType, plan: TablePlan, settled: Settled, source: Side, *, checked: bool
+    ) -> pa.Table:
         theirs = TableAt(self._store.location, plan.source)
         handle = theirs.open()
         found = _in_order(locate(handle, settled.put), settled.put)
@@ -159,13 +140,10 @@ class OnSpark:
         order = np.argsort(found.addresses)
         names = tuple(handle.schema.names)
         self._puts[plan.table_key] = _Put(theirs, names, settled.put, rows, order, settled.given)
-        keys = rows_at(handle, found.row_ids, [name for name in names if name in _key_columns(type_)])
-        keys = with_given(keys, settled.given.select(keys.column_names))
-        for name in keys.column_names:
-            size = keys.column(name).nbytes
-            if size > limits.LOAD_COLUMN_BYTES:
-                raise ResourceLimitExceeded(f"bytes of '{name}' in one merge", size, limits.LOAD_COLUMN_BYTES)
-        return keys
+        if not checked:
+            return with_given(pa.table({"id": settled.put}), settled.given.select(["id"]))
+        keys = _key_rows(handle, found.row_ids, [name for name in names if name in _key_columns(type_)])
+        return with_given(keys, settled.given.select(keys.column_names))
 
     def values(self, change: Resolved) -> Iterable[Conflict]:
         key = change.type.table_key
@@ -184,11 +162,11 @@ class OnSpark:
             tables = {change.type.table_key: self._stage(workspace, change) for change in changes}
             require_unchanged(self._store, self._source.snapshot)  # its rows were read again
         except BaseException:
-            self.remove_files()  # nothing of it can have been committed
+            self.discard()  # nothing of it can have been committed
             raise
         return tables
 
-    def remove_files(self) -> None:
+    def discard(self) -> None:
         for table, fragments in self._written:
             remove_staged(table, fragments)
         self._written.clear()
@@ -196,8 +174,8 @@ class OnSpark:
     def _stage(self, workspace: Workspace, change: Resolved) -> PreparedTable:
         key = change.type.table_key
         pin, handle = workspace.writable(key)
-        location, branch = self._store.location, self._store.lance_branch(workspace.snapshot.branch)
-        table = StageTable(location.uri, dict(location.options), pin.location, branch, handle.version)
+        branch = self._store.lance_branch(workspace.snapshot.branch)
+        table = StageTable.of(self._store.location, pin.location, branch, handle.version)
         put, replaced, removed = self._puts[key], found_rows(change.replaced), found_rows(change.removed)
         fragments: list[str] = []
         self._written.append((table, fragments))
@@ -209,7 +187,7 @@ class OnSpark:
         fragments += _write_given(table, handle, put.given, replaced)
         gone = np.concatenate([replaced.addresses, removed.addresses])
         after = pin.row_count + change.rows.num_rows - len(gone)
-        staged = _transaction(table, handle, fragments, gone, after)
+        staged = staged_replacement(table, handle, fragments, gone, after)
         # Not `reads_rows`: when the target moves, the whole merge is computed again on what it became.
         return PreparedTable(pin, handle, staged, reads_rows=False)
 
@@ -227,6 +205,21 @@ def _key_columns(type_: NodeType | EdgeType) -> set[str]:
     """What rules about rows together look at."""
     ends = {"src", "dst"} if isinstance(type_, EdgeType) else set()
     return {"id", *ends, *(name for columns in type_.uniques for name in columns)}
+
+
+def _key_rows(handle: Handle, row_ids: npt.NDArray[np.uint64], columns: Sequence[str]) -> pa.Table:
+    """Columns of rows, as long as each of them fits into one array of this process."""
+    sizes, parts = dict.fromkeys(columns, 0), [rows_at(handle, row_ids[:0], columns)]
+    for start in range(0, len(row_ids), limits.KEY_TASK_ROWS):
+        parts.append(rows_at(handle, row_ids[start : start + limits.KEY_TASK_ROWS], columns, len(row_ids)))
+        for name in columns:
+            sizes[name] += parts[-1].column(name).nbytes
+            if sizes[name] > limits.MERGE_KEY_BYTES:
+                hint = "make a branch of an earlier commit of the source and merge that first"
+                raise ResourceLimitExceeded(
+                    f"bytes of '{name}' in one merge", sizes[name], limits.MERGE_KEY_BYTES, hint=hint
+                )
+    return pa.concat_tables(parts)
 
 
 def _in_order(found: Found, wanted: pa.Array) -> Found:
@@ -272,20 +265,3 @@ def _write_given(table: StageTable, handle: Handle, given: pa.Table, replaced: F
         if among.any():
             fragments += write_put(table, handle, given.filter(pa.array(among)), others[among])
     return fragments
-
-
-def _transaction(
-    table: StageTable, handle: Handle, fragments: Sequence[str], gone: npt.NDArray[np.uint64], rows_after: int
-) -> Staged:
-    """New fragments, and stored ones without the rows that go."""
-    if len(gone) == 0:
-        return staged_append(handle, fragments, rows_after)
-    changed, removed = [], []
-    fragment_of, offsets = gone >> np.uint64(32), (gone & np.uint64(0xFFFFFFFF)).astype(np.int64)
-    for number in np.unique(fragment_of).tolist():
-        left = delete_stored(table, handle, number, offsets[fragment_of == number])
-        if left is None:
-            removed.append(number)
-        else:
-            changed.append(left)
-    return staged_update(handle, fragments, changed, removed, rows_after)

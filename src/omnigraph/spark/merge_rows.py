@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph import limits
-from omnigraph.spark.cluster import Cluster, numbers
+from omnigraph.spark.cluster import Cluster, Task, numbers
+from omnigraph.spark.key_lookup import kept_rows
 from omnigraph.spark.key_task import SIGHTING, SIGHTING_DDL, KeyOrder, Sightings, StagedPiece, StoredPiece
 from omnigraph.spark.wire import ANSWER_DDL, Answer, answers_of, batch_of
 from omnigraph.storage.remote_stage import (
@@ -28,6 +29,7 @@ from omnigraph.storage.remote_stage import (
     with_row_ids,
     write_rows,
 )
+from omnigraph.storage.stage import find_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -59,49 +61,77 @@ class Meeting:
 
     Attributes:
         staged: where the fragments of the load lie; stored: the table as the load finds it.
+        looks_up: ids are looked up in the index of the table, instead of reading all of them.
     """
 
     staged: StageTable
     stored: StageTable
     pieces: Sequence[StagedPiece]
     old: Sequence[StoredPiece]
+    looks_up: bool = False
 
     @property
     def is_small(self) -> bool:
-        rows = sum(piece.rows for piece in self.pieces) + sum(piece.rows for piece in self.old)
-        return rows <= limits.DRIVER_ROWS
+        read = 0 if self.looks_up else sum(piece.rows for piece in self.old)
+        return sum(piece.rows for piece in self.pieces) + read <= limits.DRIVER_ROWS
 
     def new_ids(self, batches: Iterator[Any]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                ids = read_staged(self.staged, self.pieces[number].fragment, ["id"]).column("id").combine_chunks()
-                rows = np.delete(np.arange(len(ids)), list(self.pieces[number].dropped))
-                columns = {"id": ids.take(pa.array(rows)), "piece": np.full(len(rows), number), "row": rows}
+                rows, ids = self._ids_of(number)
+                columns = {"id": ids, "piece": np.full(len(rows), number), "row": rows}
                 yield pa.RecordBatch.from_pydict(columns)
 
     def old_ids(self, batches: Iterator[Any]) -> Iterator[pa.RecordBatch]:
+        """Of every stored fragment, all ids."""
         handle = self.stored.open()
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                rows = read_stored(handle, self.old[number].fragment, ["id"])
-                offsets = rows.column("_rowaddr").to_numpy() & _OFFSET
-                columns = {
-                    "id": rows.column("id").combine_chunks(),
-                    "fragment": np.full(rows.num_rows, self.old[number].fragment),
-                    "offset": offsets.astype(np.int64),
-                    "row_id": rows.column("_rowid").to_numpy().astype(np.int64),
-                }
-                yield pa.RecordBatch.from_pydict(columns)
+                yield _places(read_stored(handle, self.old[number].fragment, ["id"]))
+
+    def found_ids(self, batches: Iterator[Any]) -> Iterator[pa.RecordBatch]:
+        """Of every fragment of the load, the ids that are stored."""
+        handle = self.stored.open()
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield _places(find_rows(handle, self._ids_of(number)[1]))
+
+    def _ids_of(self, number: int) -> tuple[Any, pa.Array]:
+        """Offsets and ids of the rows of a fragment of the load that are not left out."""
+        piece = self.pieces[number]
+        ids = read_staged(self.staged, piece.fragment, ["id"]).column("id").combine_chunks()
+        rows = kept_rows(piece, len(ids))
+        return rows, ids.take(pa.array(rows))
 
     def here(self) -> tuple[pa.Table, pa.Table]:
         """New and old ids in this process."""
         new = pa.Table.from_batches(self.new_ids(numbers(len(self.pieces))))
-        return new, pa.Table.from_batches(self.old_ids(numbers(len(self.old))))
+        return new, pa.Table.from_batches(self._old(numbers(len(self._asked))))
 
     def frames(self, cluster: Cluster) -> tuple[DataFrame, DataFrame]:
         """The same on Spark."""
         new = cluster.each(len(self.pieces), self.new_ids, _NEW_DDL)
-        return new, cluster.each(len(self.old), self.old_ids, _OLD_DDL)
+        return new, cluster.each(len(self._asked), self._old, _OLD_DDL)
+
+    @property
+    def _asked(self) -> Sequence[Any]:
+        return self.pieces if self.looks_up else self.old
+
+    @property
+    def _old(self) -> Task:
+        return self.found_ids if self.looks_up else self.old_ids
+
+
+def _places(rows: pa.Table) -> pa.RecordBatch:
+    """Where stored rows lie, by id."""
+    addresses = rows.column("_rowaddr").to_numpy()
+    columns = {
+        "id": rows.column("id").combine_chunks(),
+        "fragment": (addresses >> np.uint64(32)).astype(np.int64),
+        "offset": (addresses & _OFFSET).astype(np.int64),
+        "row_id": rows.column("_rowid").to_numpy().astype(np.int64),
+    }
+    return pa.RecordBatch.from_pydict(columns)
 
 
 def _seeing(order: KeyOrder, key: str, meeting: Meeting) -> Callable[[pa.Table], pa.Table]:
@@ -235,9 +265,7 @@ def _split(table: StageTable, piece: StagedPiece, rows: Any, row_ids: Any) -> li
 
 
 def _kept(rows: pa.Table, piece: StagedPiece) -> pa.Table:
-    keep = np.ones(rows.num_rows, bool)
-    keep[list(piece.dropped)] = False
-    return rows.filter(pa.array(keep))
+    return rows.take(pa.array(kept_rows(piece, rows.num_rows)))
 
 
 def _among(rows: pa.Table, offsets: Any) -> pa.Array:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _LOCAL = "local"
 _CONNECT = "sc://"
+_CONNECTED = "Spark Connect"
 _JAVA = "spark.driver.extraJavaOptions"
 _RUNTIME = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -39,7 +40,7 @@ def session(master: str | None = None, **conf: object) -> SparkSession:
             defaults of this package.
 
     Raises:
-        MissingExtra: pyspark or Java is not installed.
+        MissingExtra: pyspark or Java is not installed, or for Spark Connect what pyspark needs besides.
         InputError: a session on another master is running, or a setting can only be given to a new session.
     """
     settings = {name: _text(value) for name, value in conf.items()}
@@ -50,7 +51,7 @@ def session(master: str | None = None, **conf: object) -> SparkSession:
     if master is None and "SPARK_REMOTE" in os.environ:
         master = os.environ["SPARK_REMOTE"]
     if master is not None and master.startswith(_CONNECT):
-        return _start(spark_session.builder.remote(master), _RUNTIME | settings)
+        return _connect(spark_session, master, _RUNTIME | settings)
     java_or_refuse()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     master = master or os.environ.get("MASTER") or f"{_LOCAL}[*]"
@@ -112,13 +113,21 @@ def _start(builder: Any, settings: dict[str, str]) -> SparkSession:
     return started
 
 
+def _connect(spark_session: Any, address: str, settings: dict[str, str]) -> SparkSession:
+    try:
+        return _start(spark_session.builder.remote(address), settings)
+    except ImportError as missing:
+        raise MissingExtra(
+            "Spark Connect needs grpc beside pyspark, which is not installed", hint="pip install 'omnigraph[connect]'"
+        ) from missing
+
+
 def _reuse(running: SparkSession, master: str | None, settings: dict[str, str]) -> SparkSession:
-    if master is not None and not master.startswith(_CONNECT):
-        # A session over Spark Connect has no setting of this name to compare with.
-        current = running.conf.get("spark.master", None)
-        if current is not None and current != master:
+    if master is not None:
+        current, wanted = _master_of(running), _CONNECTED if master.startswith(_CONNECT) else master
+        if current != wanted:
             raise InputError(
-                f"a Spark session on {current} is running, so none can be started on {master}",
+                f"a Spark session on {current} is running, so none can be started on {wanted}",
                 hint="stop it first with session().stop()",
             )
     for name, value in (_RUNTIME | settings).items():
@@ -131,6 +140,13 @@ def _reuse(running: SparkSession, master: str | None, settings: dict[str, str]) 
             )
         running.conf.set(name, value)
     return running
+
+
+def _master_of(running: SparkSession) -> str | None:
+    """Where a session runs. Over Spark Connect that is not told: its address may hold a token."""
+    if type(running).__module__.startswith("pyspark.sql.connect"):
+        return _CONNECTED
+    return running.conf.get("spark.master", None)
 
 
 def _defaults(master: str) -> dict[str, str]:

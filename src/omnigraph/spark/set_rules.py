@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from omnigraph import limits
 from omnigraph.progress import Stage
 from omnigraph.spark import merge_rows
 from omnigraph.spark.cluster import Cluster, numbers
+from omnigraph.spark.key_lookup import Asked, asked_of, is_looked_up, look_up
 from omnigraph.spark.key_rules import spaces_of
 from omnigraph.spark.key_task import (
     SIGHTING_DDL,
@@ -83,11 +84,7 @@ class SetRules:
         self._request = request
         self._workspace = workspace
         loaded = {key: key in staging.fresh for key in staging.keys}
-        stored = {
-            key: replace(self._address(key), version=pin.version, branch=pin.branch)
-            for key, pin in workspace.snapshot.pins.items()
-            if pin.row_count
-        }
+        stored = {key: self._address(key) for key, pin in workspace.snapshot.pins.items() if pin.row_count}
         self._keys = KeyOrder(
             order.catalog,
             spaces_of(order.catalog, loaded, request.mode),
@@ -105,9 +102,8 @@ class SetRules:
         self._checked = Checked()
 
     def _address(self, key: str) -> StageTable:
-        location = self._workspace.store.location
         pin = self._workspace.snapshot.pins[key]
-        return StageTable(location.uri, dict(location.options), pin.location, pin.branch, pin.version)
+        return StageTable.of(self._workspace.store.location, pin.location, pin.branch, pin.version)
 
     def check(self, found: list[Violation], stage: Stage) -> Checked:
         """Leave out rows that may be left out, or raise the first violation."""
@@ -182,27 +178,44 @@ class SetRules:
 
     def _judged(self, stage: Stage) -> list[Any]:
         """Everything that is seen of every key, judged."""
-        plain: list[Any] = [piece for piece in self._pieces() if columns_of(self._keys, piece.key, staged=True)]
+        staged = [piece for piece in self._pieces() if columns_of(self._keys, piece.key, staged=True)]
+        plain: list[Any] = list(staged)
+        looked_up: list[tuple[str, Asked]] = []
         meetings: dict[str, Meeting] = {}
         for key, stored in self._stored.items():
-            if self._may_replace(key):
+            asked = self._looked_up(key, stored)
+            if asked is not None:
+                looked_up.append((key, asked))
+            elif self._may_replace(key):
                 pieces = self._staging.pieces(key, self._checked.dropped_of(key))
                 meetings[key] = Meeting(self._keys.tables[key], self._keys.stored[key], pieces, stored)
             else:
                 plain += stored
         tasks, verdict = _packed(plain), judging(self._keys.spaces)
+        looking = look_up(self._keys, looked_up, staged)
         rows = sum(piece.rows for piece in plain)
         if rows <= limits.DRIVER_ROWS and all(each.is_small for each in meetings.values()):
             seen = list(look(self._keys, tasks)(numbers(len(tasks))))
+            seen += looking(numbers(len(looked_up)))
             for key, meeting in meetings.items():
                 seen += merge_rows.sightings_here(self._keys, key, meeting)
             return [row for batch in verdict(iter(seen)) for row in batch.to_pylist()]
         frame = self._cluster.each(len(tasks), look(self._keys, tasks), SIGHTING_DDL)
+        if looked_up:
+            frame = frame.union(self._cluster.each(len(looked_up), looking, SIGHTING_DDL))
         for key, meeting in meetings.items():
             frame = frame.union(merge_rows.sightings(self._cluster, self._keys, key, meeting))
         parts = min(self._cluster.cores * limits.SHUFFLES_PER_CORE, len(tasks) + 2 * len(meetings))
         judged = frame.repartition(max(1, parts), "hash").mapInArrow(verdict, SUSPECT_DDL)
         return self._cluster.collect(judged, stage)
+
+    def _looked_up(self, key: str, stored: Sequence[StoredPiece]) -> Asked | None:
+        """What to look up in a table by its indexes; None when it is better read as a whole."""
+        if self._request.mode is Mode.OVERWRITE:
+            return None
+        asked = asked_of(self._keys, key, replaces=self._may_replace(key))
+        rows = {each: self._staging.counts[each] for each in self._staging.keys}
+        return asked if is_looked_up(self._workspace.readable(key), asked, rows, stored) else None
 
     def _may_replace(self, key: str) -> bool:
         """Whether stored rows may be replaced, which then do not count, and a rule counts them."""

@@ -148,6 +148,4 @@ def _stage_table(store: GraphStore, branch: str, key: str) -> tuple[StageTable, 
         with contextlib.suppress(BaseMoved):
             pin, handle = Workspace(store, snapshot, None).writable(key)
             lance_branch = store.lance_branch(snapshot.branch)
-            options = dict(store.location.options)
-            table = StageTable(store.location.uri, options, pin.location, lance_branch, handle.version)
-            return table, snapshot.identity
+            return StageTable.of(store.location, pin.location, lance_branch, handle.version), snapshot.identity

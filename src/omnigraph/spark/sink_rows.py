@@ -18,16 +18,13 @@ from omnigraph.spark.staged import Fragment, Staging
 from omnigraph.storage.commit.protocol import PreparedTable, Workspace
 from omnigraph.storage.remote_stage import (
     StageTable,
-    delete_stored,
     read_staged,
     read_whole,
-    staged_append,
     staged_overwrite,
-    staged_update,
+    staged_replacement,
     with_row_ids,
     write_rows,
 )
-from omnigraph.storage.stage import Staged
 from omnigraph.storage.tables import Handle
 from omnigraph.write import sets
 from omnigraph.write.change import Change, Mode, type_of
@@ -36,7 +33,6 @@ from omnigraph.write.resolve import resolve
 from omnigraph.write.sets import Resolved
 
 _PLACE = "#place"  # no property can be called so
-_OFFSET = np.uint64(0xFFFFFFFF)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +73,9 @@ def prepared_table(
     after = single.num_rows if mode is Mode.OVERWRITE else pin.row_count + single.num_rows - resolved.replaced.num_rows
     if mode is Mode.OVERWRITE:
         operation = staged_overwrite(handle, fragments, after)
-    elif resolved.replaced.num_rows:
-        operation = _update(handle, table, fragments, resolved, after)
     else:
-        operation = staged_append(handle, fragments, after)
+        gone = np.asarray(resolved.replaced.column("_rowaddr").to_numpy(), np.uint64)
+        operation = staged_replacement(table, handle, fragments, gone, after)
     return Made(PreparedTable(pin, handle, operation, reads_rows=mode is Mode.OVERWRITE), fragments)
 
 
@@ -125,19 +120,3 @@ def _part(
 def _row_ids(resolved: Resolved, positions: pa.ChunkedArray) -> npt.NDArray[np.uint64]:
     known = np.asarray(resolved.replaced.column("_rowid").to_numpy(), np.uint64)
     return known[np.asarray(positions.to_numpy(), np.int64)]
-
-
-def _update(handle: Handle, table: StageTable, fragments: list[str], resolved: Resolved, after: int) -> Staged:
-    """New fragments, and deletions of the stored rows that they replace."""
-    addresses = np.asarray(resolved.replaced.column("_rowaddr").to_numpy(), np.uint64)
-    owners = (addresses >> np.uint64(32)).astype(np.int64)
-    changed: list[str] = []
-    removed: list[int] = []
-    for owner in np.unique(owners).tolist():
-        offsets = (addresses[owners == owner] & _OFFSET).astype(np.int64)
-        left = delete_stored(table, handle, owner, offsets)
-        if left is None:
-            removed.append(owner)
-        else:
-            changed.append(left)
-    return staged_update(handle, fragments, changed, removed, after)

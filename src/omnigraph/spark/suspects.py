@@ -21,6 +21,7 @@ from omnigraph.schema.catalog import EdgeType, NodeType
 from omnigraph.spark.cluster import Cluster
 from omnigraph.spark.fetch import PLACE, Wanted, fetch_staged, fetch_stored, lines_of_rows, too_many_rows
 from omnigraph.spark.key_hash import hash_texts
+from omnigraph.spark.key_lookup import edges_at
 from omnigraph.spark.key_rules import Verdict
 from omnigraph.spark.key_task import KeyOrder, StagedPiece, StoredPiece
 from omnigraph.spark.stage_task import Order
@@ -220,7 +221,7 @@ class _Neighbourhood:
         for (number, verdict), hashes in suspects.hashes.items():
             space = self._scene.keys.spaces.all[number]
             if verdict is Verdict.MISSING:
-                for key, column in self._edges_at(space.key):
+                for key, column in edges_at(self._scene.keys, space.key):
                     wanted.setdefault((key, (column,), number), set()).update(hashes)
             elif verdict not in (Verdict.STRANDED, Verdict.COLLAPSES):
                 wanted.setdefault((space.key, space.columns, number), set()).update(hashes)
@@ -234,7 +235,7 @@ class _Neighbourhood:
             ids = spaces.ids_of(key)
             if ids is not None:
                 self._want(wanted, (key, ("id",), ids.number), rows.column("id"))
-                for edge, column in self._edges_at(key):
+                for edge, column in edges_at(self._scene.keys, key):
                     self._want(wanted, (edge, (column,), ids.number), rows.column("id"))
             for space in spaces.others_of(key, "card"):
                 self._want(wanted, (key, ("src",), space.number), rows.column("src"))
@@ -298,14 +299,4 @@ class _Neighbourhood:
                 request = (key, ("id",), ids.number)
                 self._want(found, request, rows.column("id"))
                 found.setdefault(request, set()).update(wanted.get(request, ()))
-        return found
-
-    def _edges_at(self, node: str) -> list[tuple[str, str]]:
-        """Edge types of the load and their ends at a node type."""
-        found = []
-        for key in sorted(self._scene.keys.loaded):
-            type_ = type_of(self._scene.keys.catalog, key)
-            if isinstance(type_, EdgeType):
-                ends = zip(_ENDS, (type_.source, type_.target), strict=True)
-                found += [(key, column) for column, end in ends if f"node:{end}" == node]
         return found

@@ -6,9 +6,13 @@ their parent once need no second time; their own entries do. On an object store 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
+import uuid
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any
 
 from omnigraph import limits
@@ -17,15 +21,54 @@ _linked: set[str] = set()  # directories whose own entry in their parent is know
 _lock = threading.Lock()
 
 
+def write_file(path: str, content: bytes, root: str, *, replace: bool = True) -> bool:
+    """Write a whole file. Its name appears when its content is on the disk, so that no reader ever finds half of it.
+
+    Returns:
+        False when the file exists and may not be replaced.
+    """
+    unfinished = f"{path}#{uuid.uuid4().int}"  # the storage libraries skip such names when they list a directory
+    try:
+        _write(unfinished, content)
+        if replace:
+            os.rename(unfinished, path)
+        elif not _link(unfinished, path):
+            return False
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(unfinished)
+    sync_directories([os.path.dirname(path)], root)
+    return True
+
+
+def _link(existing: str, path: str) -> bool:
+    try:
+        os.link(existing, path)
+        return True
+    except FileExistsError:
+        return False
+
+
+def _write(path: str, content: bytes) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "xb") as file:
+        file.write(content)
+        file.flush()
+        if limits.fsync_enabled():
+            os.fsync(file.fileno())
+
+
 def sync_files(paths: Iterable[str], root: str) -> None:
     """Sync files and the directories that hold them, up to and including ``root``."""
     if not limits.fsync_enabled():
         return
-    directories: set[str] = set()
-    for path in paths:
-        _sync(path)
-        directories.add(os.path.dirname(path))
-    sync_directories(directories, root)
+    files = list(paths)
+    if len(files) > 1:
+        list(_threads().map(lambda path: _sync(path), files))  # the disk writes together what waits together
+    else:
+        for path in files:
+            _sync(path)
+    sync_directories({os.path.dirname(path) for path in files}, root)
 
 
 def sync_directories(directories: Iterable[str], root: str) -> None:
@@ -53,6 +96,11 @@ def forget(directory: str) -> None:
         )
 
 
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(limits.SYNC_THREADS, thread_name_prefix="omnigraph-sync")
+
+
 def _sync(path: str) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
@@ -66,7 +114,8 @@ def files_of(table_uri: str, operation: Any) -> list[str]:
     files = []
     for fragment in [*getattr(operation, "new_fragments", ()), *getattr(operation, "fragments", ())]:
         for file in fragment.files:
-            files += [f"{table_uri}/data/{file.path}", *_blobs_of(f"{table_uri}/data/{file.path}")]
+            data_file = f"{table_uri}/data/{file._path}"  # `path` makes a new class at each look
+            files += [data_file, *_blobs_of(data_file)]
     for fragment in getattr(operation, "updated_fragments", ()):
         files.append(f"{table_uri}/{fragment.deletion_file.path(fragment.id)}")
     for index in getattr(operation, "new_indices", ()):

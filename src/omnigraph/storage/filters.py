@@ -45,7 +45,16 @@ def one_of(column: str, values: pa.Array) -> Filter:
 
 def with_row_id(row_ids: Iterable[int]) -> str:
     """Rows with these row ids. Numbers of the storage, never user data; Lance takes such a test as text only."""
-    return f"_rowid IN ({','.join(str(int(each)) for each in row_ids)})"
+    return f"_rowid IN ({_listed(row_ids)})"
+
+
+def at_row_address(addresses: Iterable[int]) -> str:
+    """The same for rows that lie at these addresses."""
+    return f"_rowaddr IN ({_listed(addresses)})"
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ",".join(str(int(each)) for each in numbers)
 
 
 def equals(column: str, value: str) -> Any:

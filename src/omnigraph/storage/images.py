@@ -13,12 +13,12 @@ from omnigraph import limits
 from omnigraph.errors import CorruptGraph
 from omnigraph.storage.blobs import is_blob
 from omnigraph.storage.faults import store_errors
-from omnigraph.storage.filters import with_row_id
+from omnigraph.storage.filters import at_row_address, with_row_id
 from omnigraph.storage.tables import Handle
 
 RowIds = npt.NDArray[np.uint64]
 
-ROW_ID = "_rowid"
+ROW_ID, ROW_ADDRESS = "_rowid", "_rowaddr"
 
 
 def rows_at(handle: Handle, row_ids: RowIds, columns: Sequence[str], total: int | None = None) -> pa.Table:
@@ -53,10 +53,25 @@ def existing_rows(handle: Handle, row_ids: RowIds, columns: Sequence[str], total
         return handle._take_rows(pa.array(row_ids, pa.uint64()), columns=names)
     scanner = handle.scanner(columns=list(columns), filter=with_row_id(row_ids.tolist()), with_row_id=True)
     found = scanner.to_table()
-    known = np.asarray(found.column(ROW_ID).to_numpy(), np.uint64)
+    places = places_of(row_ids, np.asarray(found.column(ROW_ID).to_numpy(), np.uint64))
+    return found.select(names).take(pa.array(places[places >= 0]))
+
+
+def places_of(wanted: RowIds, known: RowIds) -> npt.NDArray[np.int64]:
+    """Where each of the wanted numbers is among the known ones, which are all different; -1 where it is not."""
+    if len(known) == 0:
+        return np.full(len(wanted), -1, np.int64)
     order = np.argsort(known)
-    places = np.searchsorted(known, row_ids[np.isin(row_ids, known)], sorter=order)
-    return found.select(names).take(pa.array(order[places]))
+    places = order[np.minimum(np.searchsorted(known, wanted, sorter=order), len(known) - 1)]
+    return np.where(known[places] == wanted, places, -1)
+
+
+def rows_at_addresses(handle: Handle, addresses: RowIds, columns: Sequence[str]) -> pa.Table:
+    """Columns of the rows that lie at these addresses, with both numbers, in any order. For few rows; no blobs."""
+    scanner = handle.scanner(
+        columns=list(columns), filter=at_row_address(addresses.tolist()), with_row_id=True, with_row_address=True
+    )
+    return scanner.to_table()
 
 
 def plain_field(field: pa.Field) -> pa.Field:

@@ -7,6 +7,7 @@ unchanged for its whole life, which needs no agreement between clocks.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from omnigraph import ids, limits
-from omnigraph.errors import CorruptGraph, LockTimeout
+from omnigraph.errors import CorruptGraph, LockTimeout, StorageError
 from omnigraph.storage.objects import Objects
 
 
@@ -48,7 +49,7 @@ class Lease:
         if self._tag is not None and self._put(self._epoch + 1, self._tag):
             return
         watched: _Watched | None = None
-        pause = 0.01
+        started = time.monotonic()
         while True:
             watched = self._try(watched)
             if watched is None:
@@ -59,8 +60,8 @@ class Lease:
                     hint="retry, or raise OMNIGRAPH_LOCK_TIMEOUT",
                     path=self._path,
                 )
+            pause = look_again_after(time.monotonic() - started)
             time.sleep(random.uniform(pause / 2, pause))
-            pause = min(pause * 2, 0.25)
 
     def check(self, seen: int = 0) -> None:
         """Called before every step that moves something; renews when half of the life is over.
@@ -76,11 +77,16 @@ class Lease:
             raise LockTimeout("this process was paused for so long that its lease ended", hint="retry", path=self._path)
 
     def release(self) -> None:
-        """Give it back. A lease that was lost meanwhile stays with its new owner."""
+        """Give it back. A lease that was lost meanwhile stays with its new owner.
+
+        A store that does not take it back fails nothing: what was done under the lease is done, and it ends by itself.
+        """
         if not self._held or self._tag is None:
             return
         self._held = False
-        self._tag = self._objects.replace(self._path, _record(None, self._epoch), self._tag)
+        tag, self._tag = self._tag, None
+        with contextlib.suppress(StorageError):
+            self._tag = self._objects.replace(self._path, _record(None, self._epoch), tag)
 
     def _try(self, watched: _Watched | None) -> _Watched | None:
         """One attempt. None means success; otherwise the record that is in the way."""
@@ -91,7 +97,8 @@ class Lease:
         if watched is None or watched.tag != tag:
             watched = _Watched(tag, time.monotonic())
         expired = time.monotonic() - watched.since > float(record.get("seconds", limits.lease_seconds()))
-        free = record.get("owner") is None or expired or _died_here(record)
+        # Our own name means that the answer to our last request was lost: nobody else holds it.
+        free = record.get("owner") in (None, self._owner) or expired or _died_here(record)
         return None if free and self._put(int(record["epoch"]) + 1, tag) else watched
 
     def _put(self, epoch: int, tag: str | None) -> bool:
@@ -107,6 +114,17 @@ class Lease:
             return False
         self._epoch, self._expires, self._held = epoch, started + limits.lease_seconds(), True
         return True
+
+
+def look_again_after(waited: float) -> float:
+    """Seconds until somebody who has waited so long looks again.
+
+    Soon at first, because a section is short. Then less often, to spare the store; and ever more often after a second:
+    a busy writer leaves the lease free for moments only, and the one who looks most often finds them. Otherwise the
+    last owner, who knows when it let go, would take it again and again.
+    """
+    shortest, longest = limits.LEASE_POLL_SECONDS
+    return max(shortest, min(shortest + waited / 4, longest / max(waited, 1.0)))
 
 
 def _record(owner: str | None, epoch: int) -> bytes:

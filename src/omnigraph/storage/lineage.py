@@ -6,16 +6,16 @@ software keep theirs in `_graph_commits.lance`; it is read only where the manife
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC
 
 from omnigraph import ids
-from omnigraph.storage import manifest
+from omnigraph.storage import commit_rows, manifest
 from omnigraph.storage.commit_rows import recorded_commits as recorded_commits
 from omnigraph.storage.filters import equals
 from omnigraph.storage.manifest import Commit
 from omnigraph.storage.snapshot import Snapshot
-from omnigraph.storage.tables import Handle, Tables
+from omnigraph.storage.tables import Tables
 
 COMMITS_PATH = "_graph_commits.lance"
 ACTORS_PATH = "_graph_commit_actors.lance"
@@ -23,6 +23,7 @@ ACTORS_PATH = "_graph_commit_actors.lance"
 
 def commits_of(tables: Tables, snapshot: Snapshot) -> dict[str, Commit]:
     """Every commit known on the snapshot's branch, by id."""
+    _at_hand(snapshot)
     found = recorded_commits(snapshot.handle)
     ends_early = any(commit.parent is not None and commit.parent not in found for commit in found.values())
     if not found or ends_early or (snapshot.head and snapshot.head.version != snapshot.version):
@@ -69,7 +70,7 @@ def head_id(tables: Tables, snapshot: Snapshot) -> str:
 def head_commit(tables: Tables, snapshot: Snapshot) -> Commit:
     """The newest commit of a snapshot, synthetic if nothing recorded one."""
     if snapshot.head and snapshot.head.version == snapshot.version:
-        commit = find_commit(snapshot.handle, snapshot.head.commit_id)
+        commit = find_commit(snapshot, snapshot.head.commit_id)
         if commit:
             return commit
     own = _within_reach(tables, snapshot, commits_of(tables, snapshot))
@@ -103,20 +104,64 @@ def first_parents(head: str, known: dict[str, Commit]) -> Iterator[Commit]:
         current = known.get(current.parent) if current.parent else None
 
 
+def history(tables: Tables, snapshot: Snapshot) -> Iterator[Commit]:
+    """The first-parent history that a state shows, newest first; the head is synthetic if nothing recorded one.
+
+    Costs as much as is asked for: the newest commits do not get dearer by those before them.
+    """
+    read: dict[str, Commit] = {}
+    if snapshot.head and snapshot.head.version == snapshot.version:
+        _at_hand(snapshot)
+        for commit in commit_rows.first_parents(snapshot.handle, snapshot.head.commit_id):
+            read[commit.id] = commit
+            yield commit
+            if commit.parent is None:
+                return
+    head = head_commit(tables, snapshot)
+    whole = first_parents(head.id, {head.id: head, **commits_of(tables, snapshot)})
+    yield from (commit for commit in whole if commit.id not in read)  # older ones that only the mirrors have
+
+
+def genesis(tables: Tables, snapshot: Snapshot) -> Commit:
+    """The first commit of the graph, or of what is left of its history."""
+    _at_hand(snapshot)
+    first = commit_rows.first_recorded(snapshot.handle)
+    if first is not None and first.parent is None and snapshot.head and snapshot.head.version == snapshot.version:
+        return first
+    return list(history(tables, snapshot))[-1]
+
+
 def newest_commit(snapshot: Snapshot) -> Commit | None:
     """The head commit from the fragment that its publish wrote; None when somebody else wrote since."""
-    fragments = snapshot.handle.get_fragments()
-    if snapshot.head is None or not fragments:
+    if snapshot.head is None or snapshot.head.version != snapshot.version:
         return None
-    newest = max(fragments, key=lambda fragment: fragment.fragment_id)
-    rows = snapshot.handle.scanner(columns=manifest.COLUMNS, fragments=[newest]).to_table().to_pylist()
-    commits = [manifest.commit_of(row) for row in rows if row["object_type"] == manifest.GRAPH_COMMIT]
-    return next((commit for commit in commits if commit.id == snapshot.head.commit_id), None)
+    _at_hand(snapshot)
+    return next(commit_rows.first_parents(snapshot.handle, snapshot.head.commit_id), None)
 
 
-def find_commit(handle: Handle, commit_id: str) -> Commit | None:
-    """One commit by id from the commit rows of an open manifest."""
-    rows = handle.scanner(columns=manifest.COLUMNS, filter=equals("object_id", commit_id)).to_table().to_pylist()
+def unknown_commits(snapshot: Snapshot, commits: Sequence[Commit]) -> list[Commit]:
+    """Those of some commits that a state has no row of."""
+    if not commits:
+        return []
+    _at_hand(snapshot)
+    known = commit_rows.known_among(snapshot.handle, {commit.id for commit in commits})
+    return [commit for commit in commits if commit.id not in known]
+
+
+def _at_hand(snapshot: Snapshot) -> None:
+    """The commits of the newest fragment need no reading: a snapshot was read from it, or written into it."""
+    if snapshot.recent is not None:
+        commit_rows.keep_newest(snapshot.handle, snapshot.recent)
+
+
+def find_commit(snapshot: Snapshot, commit_id: str) -> Commit | None:
+    """One commit by id from the commit rows that a state has."""
+    _at_hand(snapshot)
+    kept = commit_rows.kept_commit(snapshot.handle, commit_id)
+    if kept is not None:
+        return kept
+    scanner = snapshot.handle.scanner(columns=manifest.COLUMNS, filter=equals("object_id", commit_id))
+    rows = scanner.to_table().to_pylist()
     return next((manifest.commit_of(row) for row in rows if row["object_type"] == manifest.GRAPH_COMMIT), None)
 
 

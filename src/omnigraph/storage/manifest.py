@@ -11,9 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph import ids, limits
 from omnigraph.errors import CorruptGraph, NewerFormat
@@ -37,6 +39,8 @@ SCHEMA = pa.schema(
     ],
     metadata={STAMP: str(limits.INTERNAL_SCHEMA_VERSION).encode()},
 )
+
+_TYPES = tuple(zip(SCHEMA.names, SCHEMA.types, strict=True))
 
 #: Every column a reader needs; `base_objects` is reserved and always null.
 COLUMNS = [name for name in SCHEMA.names if name != "base_objects"]
@@ -66,13 +70,19 @@ class Pin:
     version: int
     branch: str | None
     row_count: int
-    metadata: str
+    metadata: str = field(repr=False)
 
     @property
     def origin(self) -> str | None:
         """Transaction that made this version. Version numbers of a re-created branch repeat; this does not."""
-        value = _json_object(self.metadata, self.table_key).get("transaction")
-        return value if isinstance(value, str) else None
+        return _origin(self.metadata, self.table_key)
+
+
+@lru_cache(maxsize=limits.OPEN_TABLES)
+def _origin(metadata: str, table_key: str) -> str | None:
+    """Every read asks for the origin of its tables, again and again."""
+    value = _json_object(metadata, table_key).get("transaction")
+    return value if isinstance(value, str) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +117,10 @@ class Commit:
     actor: str | None
     created_at: datetime
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def __repr__(self) -> str:
+        who = f" by {self.actor}" if self.actor is not None else ""
+        return f"Commit({self.id!r}, {self.branch} v{self.version}, {self.created_at:%Y-%m-%d %H:%M:%S}{who})"
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form that every interface shows. ``graph_branch`` is null for main, times are in microseconds."""
@@ -221,6 +235,15 @@ def head_row(branch: str, head: Head) -> dict[str, Any]:
 
 def to_arrow(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(list(rows), schema=SCHEMA)
+
+
+def past_rows(rows: pa.Table, without: Iterable[str] = ()) -> pa.Table:
+    """Those rows that do not describe the present, and that have none of some ids, as a publish writes them again."""
+    present = pc.is_in(rows.column("object_type"), value_set=pa.array(PRESENT))
+    gone = pc.is_in(rows.column("object_id"), value_set=pa.array(without, pa.string()))
+    kept = rows.filter(pc.invert(pc.or_(present, gone)))
+    columns = [kept.column(name) if name in kept.column_names else pa.nulls(len(kept), type_) for name, type_ in _TYPES]
+    return pa.table(columns, schema=SCHEMA)
 
 
 def commit_of(row: Mapping[str, Any]) -> Commit:

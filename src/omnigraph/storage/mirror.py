@@ -13,6 +13,7 @@ import random
 import threading
 import time
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +24,7 @@ from lance.fragment import write_fragments
 
 from omnigraph import failpoints, ids, limits
 from omnigraph.errors import OmniGraphError, RowLevelCasContention
-from omnigraph.storage import lineage
+from omnigraph.storage import lineage, manifest
 from omnigraph.storage.faults import READ_EXCEPTIONS, STORE_EXCEPTIONS, CommitConflictError
 from omnigraph.storage.lineage import ACTORS_PATH, COMMITS_PATH
 from omnigraph.storage.manifest import Commit
@@ -54,8 +55,9 @@ _RACES = 32
 #: A copy that fails is left to the next commit.
 _COPY_FAILURES: tuple[type[Exception], ...] = (OmniGraphError, *READ_EXCEPTIONS)
 
-#: Commits that follow each other this closely are copied together.
-_GATHER_SECONDS = 0.02
+#: A copy waits so long for further commits, unless somebody waits for it: then commits that follow each other closely
+#: are copied together, and a merge right after the write that it merges does not compete with the copy of that write.
+_GATHER_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +68,10 @@ class _News:
 
 @dataclass(frozen=True, slots=True)
 class _Copied:
-    """How far the mirrors follow a branch, and at which of their versions that was true."""
+    """How far the mirrors follow a branch, and the version of the first one that holds exactly this."""
 
     last: str
-    commits_version: int
-    actors_version: int
+    commits: Handle
 
 
 class Mirror:
@@ -81,8 +82,10 @@ class Mirror:
         self._sections = sections
         self._news: queue.SimpleQueue[_News | threading.Event | None] = queue.SimpleQueue()
         self._copied: dict[str, _Copied] = {}
+        self._actors: Handle | None = None
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
+        self._copying = threading.Lock()
 
     def note(self, snapshot: Snapshot, commit: Commit) -> None:
         """A branch has a new head; the copy follows soon."""
@@ -92,6 +95,13 @@ class Mirror:
                 self._thread.start()
                 atexit.register(self.stop)  # a thread inside the storage library must not outlive the interpreter
         self._news.put(_News(snapshot, commit))
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Nothing is copied inside the block, so that a branch that goes takes its copy along. Take it before any
+        section: a copy may need one."""
+        with self._copying:
+            yield
 
     def flush(self, timeout: float = 10.0) -> bool:
         """Wait until everything noted so far is copied."""
@@ -112,11 +122,7 @@ class Mirror:
 
     def _follow(self) -> None:
         while True:
-            items = [self._news.get()]
-            if isinstance(items[0], _News):
-                time.sleep(_GATHER_SECONDS)
-            while not self._news.empty():
-                items.append(self._news.get())
+            items = self._gathered()
             branches: dict[str, list[_News]] = defaultdict(list)
             for item in items:
                 if isinstance(item, _News):
@@ -129,41 +135,67 @@ class Mirror:
             if None in items:
                 return
 
+    def _gathered(self) -> list[_News | threading.Event | None]:
+        """What is to be done next; ends with the first who waits for it."""
+        items = [self._news.get()]
+        deadline = time.monotonic() + _GATHER_SECONDS
+        while isinstance(items[-1], _News):
+            try:
+                items.append(self._news.get(timeout=max(0.0, deadline - time.monotonic())))
+            except queue.Empty:
+                break
+        return items
+
     def _copy(self, branch: str, news: list[_News]) -> None:
-        try:
-            if not self._extend(branch, [item.commit for item in news]):
-                self._copied.pop(branch, None)
-                versions = catch_up(self._tables, news[-1].snapshot, self._sections)
-                if versions:
-                    self._copied[branch] = _Copied(news[-1].commit.id, *versions)
-        except _COPY_FAILURES:
-            self._copied.pop(branch, None)  # the next commit compares everything
+        """Copy commits of a branch that is still the one they were made on; a name may have been given anew."""
+        with self._copying:
+            try:
+                identity = self._identity(branch)
+                current = [item for item in news if item.snapshot.identity == identity]
+                if current and not self._extend(branch, [item.commit for item in current]):
+                    self._copied.pop(branch, None)
+                    copied = catch_up(self._tables, current[-1].snapshot, self._sections)
+                    if copied:
+                        self._copied[branch], self._actors = _Copied(current[-1].commit.id, copied[0]), copied[1]
+            except _COPY_FAILURES:
+                self._copied.pop(branch, None)  # the next commit compares everything
+
+    def _identity(self, branch: str) -> str | None:
+        if branch == ids.MAIN:
+            return ids.MAIN
+        ref = self._tables.ref(manifest.PATH, branch)
+        return ref.identity if ref else None
 
     def _extend(self, branch: str, commits: list[Commit]) -> bool:
-        """Append just the new commits, if nobody else touched the mirrors since this thread left them."""
+        """Append just the new commits, if nobody else touched the mirrors since this thread left them.
+
+        An append to a mirror that moved is refused by the store, so nobody need look first. But a mirror's branch may
+        have been removed and made again; a branch is looked at.
+        """
         known = self._copied.get(branch)
         chain = [known.last if known else None, *(commit.id for commit in commits)]
         if known is None or any(commit.parent != parent for commit, parent in zip(commits, chain, strict=False)):
             return False
-        mirrored = self._tables.newest(COMMITS_PATH, None if branch == ids.MAIN else branch)
-        actors = self._tables.newest(ACTORS_PATH)
-        if (mirrored.version, actors.version) != (known.commits_version, known.actors_version):
+        mirrored = known.commits if branch == ids.MAIN else self._tables.newest(COMMITS_PATH, branch)
+        if mirrored.version != known.commits.version:
             return False
         try:
-            version = _append(mirrored, commit_rows(commits))
+            copied = _append(mirrored, commit_rows(commits))
             named = actor_rows(commits)
-            named_version = _append(actors, named) if named.num_rows else actors.version
+            if named.num_rows:
+                actors = self._actors if self._actors is not None else self._tables.newest(ACTORS_PATH)
+                self._actors = _append(actors, named)
         except CommitConflictError:
             return False
-        self._copied[branch] = _Copied(commits[-1].id, version, named_version)
+        self._copied[branch] = _Copied(commits[-1].id, copied)
         return True
 
 
-def catch_up(tables: Tables, snapshot: Snapshot, sections: Sections) -> tuple[int, int] | None:
+def catch_up(tables: Tables, snapshot: Snapshot, sections: Sections) -> tuple[Handle, Handle] | None:
     """Copy what the mirrors lack of one branch.
 
     Returns:
-        The versions of the two mirrors that hold exactly this, or None: the store did not let us, and the next commit
+        The two mirrors at the versions that hold exactly this, or None: the store did not let us, and the next commit
         tries again, or another process was here with newer commits. Its copy of a commit is in the first mirror before
         it is in the second, so knowing the first exactly is enough.
     """
@@ -171,10 +203,10 @@ def catch_up(tables: Tables, snapshot: Snapshot, sections: Sections) -> tuple[in
         wanted = lineage.own_commits(tables, snapshot)  # a reader of the mirrors takes the highest version for the head
         failpoints.reach("graph_publish.before_commit_append")
         branch = _mirror_branch(tables, snapshot.branch, sections)
-        version, exactly = _append_missing(tables, COMMITS_PATH, branch, commit_rows(wanted))
+        commits, exactly = _append_missing(tables, COMMITS_PATH, branch, commit_rows(wanted))
         failpoints.reach("graph_publish.between_commit_and_actor")
-        actors_version, _ = _append_missing(tables, ACTORS_PATH, None, actor_rows(wanted))
-        return (version, actors_version) if exactly else None
+        actors, _ = _append_missing(tables, ACTORS_PATH, None, actor_rows(wanted))
+        return (commits, actors) if exactly else None
     except _COPY_FAILURES:
         return None
 
@@ -231,15 +263,15 @@ def _mirror_branch(tables: Tables, branch: str, sections: Sections) -> str | Non
     """The mirror's branch for a graph branch, made on first use at the genesis row, where it can miss nothing."""
     if branch == ids.MAIN:
         return None
-    if branch not in tables.branches(COMMITS_PATH):
+    if tables.ref(COMMITS_PATH, branch) is None:
         with sections.hold(CONTROL):
-            if branch not in tables.branches(COMMITS_PATH):
+            if tables.ref(COMMITS_PATH, branch) is None:
                 tables.drop_branch(COMMITS_PATH, branch)  # files of a fork that died before its ref
                 tables.fork(COMMITS_PATH, branch, None, 1)
     return branch
 
 
-def _append_missing(tables: Tables, path: str, branch: str | None, rows: pa.Table) -> tuple[int, bool]:
+def _append_missing(tables: Tables, path: str, branch: str | None, rows: pa.Table) -> tuple[Handle, bool]:
     """Append the rows whose commit the mirror lacks; returns the version that holds them all, and if it holds no other.
 
     Two processes may try at once: one append wins, the other looks again, so no commit is copied twice.
@@ -247,12 +279,12 @@ def _append_missing(tables: Tables, path: str, branch: str | None, rows: pa.Tabl
     for _ in range(_RACES):
         handle = tables.newest_or_none(path, branch)
         if handle is None:
-            return int(tables.write_new(path, rows).version), True
+            return tables.write_new(path, rows), True
         known = pa.array(handle.to_table(columns=["graph_commit_id"]).column(0).combine_chunks())
         missing = rows.filter(pc.invert(pc.is_in(rows.column("graph_commit_id"), value_set=known)))
         exactly = len(known) + missing.num_rows == rows.num_rows
         if missing.num_rows == 0:
-            return int(handle.version), exactly
+            return handle, exactly
         try:
             return _append(handle, missing), exactly
         except CommitConflictError:
@@ -260,12 +292,12 @@ def _append_missing(tables: Tables, path: str, branch: str | None, rows: pa.Tabl
     raise RowLevelCasContention(f"the copy of commits to {path} lost its race {_RACES} times")
 
 
-def _append(handle: Handle, rows: pa.Table) -> int:
+def _append(handle: Handle, rows: pa.Table) -> Handle:
     handle = append_strictly(handle, rows)
     if len(handle.get_fragments()) > limits.MIRROR_FRAGMENTS:
         with contextlib.suppress(*STORE_EXCEPTIONS):  # another process appended meanwhile; a later append compacts
             handle.optimize.compact_files()
-    return int(handle.version)
+    return handle
 
 
 def append_strictly(handle: Handle, rows: pa.Table) -> Handle:

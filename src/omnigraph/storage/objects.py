@@ -1,7 +1,7 @@
 """Small control objects of a graph: schema files, recovery records, leases.
 
-The same few operations on a local directory and on S3, through obstore. A reader sees all of an object or nothing;
-on a local disk a finished write is on the disk.
+The same few operations on a local directory and on S3, there through obstore. A reader sees all of an object or
+nothing; on a local disk a finished write is on the disk.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from obstore.exceptions import AlreadyExistsError, PreconditionError
 from obstore.store import LocalStore, S3Store
 
 from omnigraph.errors import StoreUnavailable
-from omnigraph.storage.durable import sync_files
+from omnigraph.storage.durable import write_file
 from omnigraph.storage.faults import store_errors
 from omnigraph.storage.location import Location
 
@@ -31,13 +31,14 @@ class Objects:
 
     def read(self, path: str) -> bytes | None:
         """The content, or None when there is no such object. Any other failure is raised."""
+        if self._location.is_local:
+            with store_errors(f"read {self._location.child(path)}"):
+                return _local_content(self._location.child(path))
         found = self.read_versioned(path)
         return found[0] if found else None
 
     def read_versioned(self, path: str) -> tuple[bytes, str] | None:
-        """Content and version tag, for a later `replace`."""
-        if self._location.is_local and not os.path.isdir(self._location.uri):
-            return None
+        """Content and version tag, for a later `replace` (object stores only)."""
         with store_errors(f"read {self._location.child(path)}"):
             try:
                 answer = obstore.get(self._connect(), path)
@@ -47,18 +48,21 @@ class Objects:
 
     def write(self, path: str, content: bytes) -> None:
         with store_errors(f"write {self._location.child(path)}"):
-            obstore.put(self._connect(), path, content)
-            self._settle(path)
+            if self._location.is_local:
+                write_file(self._location.child(path), content, self._location.uri)
+            else:
+                obstore.put(self._connect(), path, content)
 
     def create(self, path: str, content: bytes) -> str | None:
-        """Write unless the object exists. Returns its version tag, or None when it existed."""
+        """Write unless the object exists. Returns its version tag (none on a disk: ""), or None when it existed."""
         with store_errors(f"create {self._location.child(path)}"):
+            if self._location.is_local:
+                made = write_file(self._location.child(path), content, self._location.uri, replace=False)
+                return "" if made else None
             try:
-                answer = obstore.put(self._connect(), path, content, mode="create")
+                return obstore.put(self._connect(), path, content, mode="create")["e_tag"] or ""
             except AlreadyExistsError:
                 return None
-            self._settle(path)
-            return answer["e_tag"] or ""
 
     def replace(self, path: str, content: bytes, tag: str) -> str | None:
         """Write if the object still has this version tag (object stores only). Returns the new tag, or None."""
@@ -70,8 +74,14 @@ class Objects:
 
     def delete(self, path: str) -> None:
         """Remove an object; an absent one is success. Not synced: what a power cut brings back is stale, not wrong."""
-        with store_errors(f"delete {self._location.child(path)}"), contextlib.suppress(FileNotFoundError):
-            obstore.delete(self._connect(), path)
+        with (
+            store_errors(f"delete {self._location.child(path)}"),
+            contextlib.suppress(FileNotFoundError, NotADirectoryError),
+        ):
+            if self._location.is_local:
+                os.unlink(self._location.child(path))
+            else:
+                obstore.delete(self._connect(), path)
 
     def names(self, directory: str) -> list[str]:
         """Names of the objects directly in a directory, sorted. A missing directory is empty."""
@@ -94,14 +104,18 @@ class Objects:
             for page in obstore.list(self._connect(), f"{directory}/"):
                 obstore.delete(self._connect(), [entry["path"] for entry in page if entry["path"] != keep])
 
-    def _settle(self, path: str) -> None:
-        if self._location.is_local:
-            sync_files([self._location.child(path)], self._location.uri)
-
     def _connect(self) -> Any:
         if self._store is None:
             self._store = open_store(self._location)
         return self._store
+
+
+def _local_content(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return None
 
 
 def _local_names(directory: str) -> list[str]:

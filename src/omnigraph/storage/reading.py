@@ -6,42 +6,25 @@ The seam between the engine and Lance. Everything comes out as Arrow; filters ar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from omnigraph import limits
 from omnigraph.errors import HistoricalVersionReclaimed
+from omnigraph.storage.effects import TableChange as TableChange
 from omnigraph.storage.faults import store_errors
 from omnigraph.storage.filters import one_of
+from omnigraph.storage.images import rows_at
 from omnigraph.storage.manifest import Pin
+from omnigraph.storage.row_ids import row_ids_in_metadata
 from omnigraph.storage.select import select_rows
 from omnigraph.storage.store import GraphStore
 from omnigraph.storage.tables import Handle
 
-#: Fetching a row by address costs about as much as scanning this many.
+#: Fetching a row by its row id costs about as much as scanning this many.
 _TAKE_COST = 64
-
-
-@dataclass(frozen=True, slots=True)
-class TableChange:
-    """Rows that differ between two versions of a table, by stable row id.
-
-    Attributes:
-        added_row_ids: rows in fragments that the older version does not have: new or rewritten.
-        added: columns of those rows that were asked for.
-        lost_row_ids: rows of the older version that are gone.
-        fragments: ids of those fragments, in the order of ``added_row_ids``.
-        rows: how many rows had to be looked at.
-    """
-
-    added_row_ids: npt.NDArray[np.uint64]
-    added: pa.Table
-    lost_row_ids: npt.NDArray[np.uint64]
-    fragments: tuple[int, ...]
-    rows: int
 
 
 class TableReader:
@@ -75,9 +58,11 @@ class TableReader:
 
     def take(self, row_ids: npt.NDArray[np.uint64], column: str) -> pa.Array:
         """One column of some rows, in the given order."""
+        handle = self.handle
         with store_errors("read rows"):
-            table = self.handle._take_rows(row_ids.tolist(), columns=[column])
-            return table.column(column).combine_chunks()
+            if _is_as_written(handle):
+                return handle._take_rows(row_ids.tolist(), columns=[column]).column(column).combine_chunks()
+        return rows_at(handle, row_ids, [column]).column(column).combine_chunks()
 
     def row_ids_of(self, ids: Sequence[str]) -> npt.NDArray[np.uint64]:
         """Row ids of the rows with these ids, through the index if there is one."""
@@ -88,30 +73,61 @@ class TableReader:
         """Whether fetching single rows beats reading the whole column."""
         return wanted * _TAKE_COST < rows
 
-    def changes_since(self, older: TableReader, columns: Sequence[str]) -> TableChange | None:
-        """What changed since another version of the same lineage; None when that cannot be told cheaply."""
+    def changes_since(self, older: TableReader, columns: Sequence[str], most: int) -> list[TableChange] | None:
+        """What changed since another version of the same lineage, oldest first.
+
+        Args:
+            columns: read with the rows; others can be read later.
+            most: rows to look at; None is the answer when there are more, or when it cannot be told at all.
+        """
         if (older.pin.location, older.pin.branch) != (self.pin.location, self.pin.branch):
             return None
+        kept = self._store.effects.between(older.pin, self.pin)
+        if kept is not None:
+            return kept if sum(len(change.added_row_ids) for change in kept) <= most else None
         try:
-            past = older.handle
+            past, now = older.handle, self.handle
         except HistoricalVersionReclaimed:
             return None
         with store_errors("compare two versions of a table"):
-            if _columns(past) != _columns(self.handle):
-                return None
-            before, after = _fragments(past), _fragments(self.handle)
-            gone = [number for number, shape in before.items() if after.get(number) != shape]
-            added = [number for number in after if number not in before]
-            kept = [number for number in gone if number in after]
-            old_ids = older.row_ids(gone)
-            rows = self.scan(columns, fragments=added, with_row_id=True)
-            added_ids = np.asarray(rows.column("_rowid").to_numpy(), np.uint64)
-            lost = np.setdiff1d(old_ids, np.concatenate([self.row_ids(kept), added_ids]))
-        return TableChange(added_ids, rows, lost, tuple(added), len(old_ids) + len(added_ids))
+            return self._compared(older, past, now, columns, most) if _columns(past) == _columns(now) else None
+
+    def _compared(
+        self, older: TableReader, past: Handle, now: Handle, columns: Sequence[str], most: int
+    ) -> list[TableChange] | None:
+        # A process that asks once never compares, and does not pay for what compares.
+        from omnigraph.storage.delta.fragments import plan
+        from omnigraph.storage.delta.live import State, moved_rows
+
+        different = plan(past, now)
+        if different.rewritten_rows > most:
+            return None
+        tables = self._store.tables
+        lost, regained = moved_rows(State(tables, older.pin, past), State(tables, self.pin, now), different.thinned)
+        if len(regained):
+            return None  # an older state was restored
+        rows, added = self._fragment_rows(different.after_only, columns)
+        if different.before_only:
+            lost = np.concatenate([lost, older.row_ids(different.before_only)])
+        gone = np.setdiff1d(lost, added)
+        return [TableChange(added, rows, gone, different.after_only, len(added), rows.nbytes)]
 
     def row_ids(self, fragments: Sequence[int]) -> npt.NDArray[np.uint64]:
         table = self.scan([], fragments=fragments, with_row_id=True)
         return np.asarray(table.column("_rowid").to_numpy(), np.uint64)
+
+    def _fragment_rows(
+        self, fragments: tuple[int, ...], columns: Sequence[str]
+    ) -> tuple[pa.Table, npt.NDArray[np.uint64]]:
+        """Columns and row ids of the rows of whole fragments. A small one is fetched: planning a scan takes longer."""
+        chosen = [self.handle.get_fragment(number) for number in fragments]
+        if len(chosen) == 1 and columns:
+            meta = chosen[0].metadata
+            row_ids = row_ids_in_metadata(meta) if meta.deletion_file is None else None
+            if row_ids is not None and len(row_ids) <= limits.KEPT_EFFECT_ROWS:
+                return chosen[0].take(list(range(len(row_ids))), columns=list(columns)), row_ids
+        rows = self.scan(columns, fragments=fragments, with_row_id=True)
+        return rows, np.asarray(rows.column("_rowid").to_numpy(), np.uint64)
 
     def _empty(self, columns: Sequence[str], with_row_id: bool) -> pa.Table:
         fields = [self.handle.schema.field(name) for name in columns]
@@ -120,19 +136,13 @@ class TableReader:
         return pa.schema(fields).empty_table()
 
 
+def _is_as_written(handle: Handle) -> bool:
+    """Whether no row was ever replaced or removed. Then Lance finds a row id by arithmetic; otherwise its first take of
+    a version learns where every row id lies, and a filter on row ids is cheaper."""
+    fragments = handle.get_fragments()
+    return len(fragments) <= limits.SMALL_FRAGMENTS and not any(each.metadata.deletion_file for each in fragments)
+
+
 def _columns(handle: Handle) -> list[tuple[str, int]]:
     """Columns by name and field id: a column that was dropped and added again has its name but none of its values."""
     return [(field.name(), field.id()) for field in handle.lance_schema.fields()]
-
-
-def _fragments(handle: Handle) -> dict[int, Any]:
-    """Per fragment what its rows depend on: data files and deletions."""
-    shapes = {}
-    for fragment in handle.get_fragments():
-        meta = fragment.metadata
-        deletion = meta.deletion_file
-        shapes[fragment.fragment_id] = (
-            tuple(file.path for file in meta.files),
-            (deletion.read_version, deletion.id) if deletion else None,
-        )
-    return shapes

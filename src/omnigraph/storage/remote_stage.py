@@ -49,6 +49,10 @@ class StageTable:
     branch: str | None
     version: int
 
+    @classmethod
+    def of(cls, location: Location, path: str, branch: str | None, version: int) -> StageTable:
+        return cls(location.uri, dict(location.options), path, branch, version)
+
     @property
     def location(self) -> Location:
         return Location(self.root, self.options)
@@ -159,6 +163,23 @@ def staged_update(
         removed_fragment_ids=sorted(removed), updated_fragments=_all(changed), new_fragments=_all(fragments)
     )
     return Staged(operation, handle.version, rows_after)
+
+
+def staged_replacement(
+    table: StageTable, handle: Handle, fragments: Sequence[str], gone: npt.NDArray[np.uint64], rows_after: int
+) -> Staged:
+    """New fragments, and stored ones without the rows at the addresses ``gone``."""
+    if len(gone) == 0:
+        return staged_append(handle, fragments, rows_after)
+    changed, removed = [], []
+    owners, offsets = gone >> np.uint64(32), (gone & np.uint64(0xFFFFFFFF)).astype(np.int64)
+    for number in np.unique(owners).tolist():
+        left = delete_stored(table, handle, number, offsets[owners == number])
+        if left is None:
+            removed.append(number)
+        else:
+            changed.append(left)
+    return staged_update(handle, fragments, changed, removed, rows_after)
 
 
 def remove_staged(table: StageTable, fragments: Sequence[str], keep: Sequence[str] = ()) -> None:

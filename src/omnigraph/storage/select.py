@@ -6,7 +6,7 @@ here instead, batch by batch; the other columns of the table are never in the wa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -27,11 +27,18 @@ _ADDRESSES = (pa.field("_rowid", pa.uint64()), pa.field("_rowaddr", pa.uint64())
 _PLACEHOLDER = "__unlikely_name_placeholder_{}"
 
 
-def select_rows(handle: Handle, columns: Sequence[str], filter_: Filter, max_bytes: int | None = None) -> pa.Table:
+def select_rows(
+    handle: Handle,
+    columns: Sequence[str],
+    filter_: Filter,
+    max_bytes: int | None = None,
+    fragments: list[Any] | None = None,
+) -> pa.Table:
     """Columns of the rows that pass, with row id and address. Blobs come as bytes.
 
     Args:
         max_bytes: refuse more row data than this.
+        fragments: look in these only; an index is used all the same.
 
     Raises:
         ResourceLimitExceeded: the rows that pass hold more.
@@ -42,11 +49,9 @@ def select_rows(handle: Handle, columns: Sequence[str], filter_: Filter, max_byt
         names = list(columns)
         pushed = is_understood(handle.schema.field(filter_.column).type)
         scanned = names if pushed or filter_.column in names else [*names, filter_.column]
-        scanner = _scanner(handle, scanned, filter_ if pushed else None)
-        batches = scanner.to_batches()
-        if not pushed:
-            batches = _passing(batches, filter_.expression)
-        found = pa.Table.from_batches(_bounded(batches, max_bytes), schema=scanner.projected_schema)
+        reader = _scanner(handle, scanned, filter_ if pushed else None, fragments).to_reader()
+        batches = reader if pushed else _passing(reader, filter_.expression)
+        found = pa.Table.from_batches(_bounded(batches, max_bytes), schema=reader.schema)
         return found.select([*names, *(field.name for field in _ADDRESSES)])
 
 
@@ -55,9 +60,11 @@ def is_understood(type_: pa.DataType) -> bool:
     return not (pa.types.is_unsigned_integer(type_) or pa.types.is_date64(type_))
 
 
-def _scanner(handle: Handle, columns: list[str], filter_: Filter | None) -> Any:
+def _scanner(handle: Handle, columns: list[str], filter_: Filter | None, fragments: list[Any] | None) -> Any:
     builder: Any = ScannerBuilder(handle).columns(columns).with_row_id(True).with_row_address(True)
     builder.blob_handling(AS_BYTES)
+    if fragments is not None:
+        builder.with_fragments(fragments)
     if filter_ is not None:
         # The builder's own way writes down the types of all columns and fails on a list of unsigned numbers.
         builder._substrait_filter = serialized([filter_], handle.schema)
@@ -75,12 +82,12 @@ def serialized(filters: Sequence[Filter], schema: pa.Schema) -> bytes:
     return bytes(serialize_expressions([whole], ["filter"], pa.schema(fields)))
 
 
-def _passing(batches: Iterator[pa.RecordBatch], expression: Any) -> Iterator[pa.RecordBatch]:
+def _passing(batches: Iterable[pa.RecordBatch], expression: Any) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         yield from pa.Table.from_batches([batch]).filter(expression).to_batches()
 
 
-def _bounded(batches: Iterator[pa.RecordBatch], max_bytes: int | None) -> Iterator[pa.RecordBatch]:
+def _bounded(batches: Iterable[pa.RecordBatch], max_bytes: int | None) -> Iterator[pa.RecordBatch]:
     gathered = 0
     for batch in batches:
         gathered += batch.nbytes

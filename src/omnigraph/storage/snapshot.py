@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+import pyarrow as pa
 
 from omnigraph.errors import CorruptGraph
 from omnigraph.storage import manifest
@@ -28,6 +30,7 @@ class Snapshot:
         pins: visible tables by table key, in key order.
         hidden: dropped tables by table key.
         present_rows: where the rows of the present lie (fragment id → offsets); the next publish replaces them.
+        recent: the other rows of the newest fragment, about the latest commits; None when the present lies elsewhere.
         handle: the open manifest.
         identity: which branch of this name; one that was deleted and made again is another one.
     """
@@ -40,6 +43,7 @@ class Snapshot:
     present_rows: Mapping[int, list[int]] = field(repr=False)
     handle: Handle = field(repr=False, compare=False)
     identity: str = field(default="", repr=False)
+    recent: pa.Table | None = field(default=None, repr=False, compare=False)
 
     @property
     def epoch(self) -> int:
@@ -69,7 +73,8 @@ def _from_newest_fragment(handle: Handle, branch: str) -> Snapshot | None:
     if not fragments:
         return None
     newest = max(fragments, key=lambda fragment: fragment.fragment_id)
-    rows = _rows(handle, [newest])
+    table = _read(handle, [newest])
+    rows: list[dict[str, Any]] = table.to_pylist()
     heads = [row for row in rows if row["object_type"] == manifest.GRAPH_HEAD]
     if len(heads) != 1:
         return None
@@ -87,12 +92,12 @@ def _from_newest_fragment(handle: Handle, branch: str) -> Snapshot | None:
             return None
         else:
             pins[row["table_key"]] = _pin(row, _location(row))
-    return _snapshot(handle, branch, head, pins, hidden, rows)
+    return replace(_snapshot(handle, branch, head, pins, hidden, rows), recent=manifest.past_rows(table))
 
 
 def fold(handle: Handle, branch: str) -> Snapshot:
     """The state from all rows: per table the greatest version, hidden if a tombstone is at or above it."""
-    rows = _rows(handle, None)
+    rows: list[dict[str, Any]] = _read(handle, None).to_pylist()
     locations: dict[str, str] = {}
     best: dict[str, dict[str, Any]] = {}
     tombstones: dict[str, int] = defaultdict(int)
@@ -144,10 +149,8 @@ def _snapshot(
     )
 
 
-def _rows(handle: Handle, fragments: list[Any] | None) -> list[dict[str, Any]]:
-    scanner = handle.scanner(columns=manifest.COLUMNS, fragments=fragments, with_row_address=True)
-    rows: list[dict[str, Any]] = scanner.to_table().to_pylist()
-    return rows
+def _read(handle: Handle, fragments: list[Any] | None) -> pa.Table:
+    return handle.scanner(columns=manifest.COLUMNS, fragments=fragments, with_row_address=True).to_table()
 
 
 def _pin(row: Mapping[str, Any], location: str) -> Pin:

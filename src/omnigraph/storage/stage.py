@@ -17,13 +17,15 @@ import pyarrow.compute as pc
 from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
 
 from omnigraph import limits
+from omnigraph.storage import known_ids
 from omnigraph.storage.blobs import has_blobs, physical_rows
+from omnigraph.storage.effects import Effect, effect_of
 from omnigraph.storage.faults import store_errors
 from omnigraph.storage.filters import one_of
 from omnigraph.storage.select import select_rows
 from omnigraph.storage.tables import DATA_STORAGE_VERSION, Handle
 
-ID = "id"
+ID = known_ids.ID
 
 _ADDRESSES = (pa.field("_rowid", pa.uint64()), pa.field("_rowaddr", pa.uint64()))
 
@@ -37,12 +39,14 @@ class Staged:
         read_version: version it was computed against.
         rows_after: row count of the table afterwards.
         uuid: names the transaction; recovery finds it in the table's history by this.
+        effect: the rows it puts and removes, if they are few; for readers in this process, not part of the record.
     """
 
     operation: Any
     read_version: int
     rows_after: int
     uuid: str = field(default_factory=lambda: str(uuid.uuid4()))
+    effect: Effect | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +63,20 @@ def find_rows(handle: Handle, wanted: pa.Array, column: str = ID, columns: tuple
     names = list(dict.fromkeys([column, *columns]))
     with store_errors("look up rows"):
         if len(wanted) == 0 or not handle.get_fragments():
-            fields = [handle.schema.field(name) for name in names]
-            return pa.schema([*fields, *_ADDRESSES]).empty_table()
+            return _no_rows(handle, names)
+        searched = known_ids.fragments_to_search(handle, wanted) if column == ID else None
+        if searched == []:
+            return _no_rows(handle, names)
         few = len(wanted) <= limits.FEW_VALUES or len(wanted) <= handle.count_rows() * limits.INDEX_LOOKUP_SHARE
         if few:
-            return select_rows(handle, names, one_of(column, wanted))
-        scanner = handle.scanner(columns=names, with_row_id=True, with_row_address=True)
-        matching = (batch.filter(pc.is_in(batch.column(column), value_set=wanted)) for batch in scanner.to_batches())
-        return pa.Table.from_batches(matching, schema=scanner.projected_schema)
+            return select_rows(handle, names, one_of(column, wanted), fragments=searched)
+        reader = handle.scanner(columns=names, fragments=searched, with_row_id=True, with_row_address=True).to_reader()
+        matching = (batch.filter(pc.is_in(batch.column(column), value_set=wanted)) for batch in reader)
+        return pa.Table.from_batches(matching, schema=reader.schema)
+
+
+def _no_rows(handle: Handle, columns: list[str]) -> pa.Table:
+    return pa.schema([*(handle.schema.field(name) for name in columns), *_ADDRESSES]).empty_table()
 
 
 def locate(handle: Handle, wanted: pa.Array) -> Found:
@@ -95,8 +105,11 @@ def stage_change(handle: Handle, rows_before: int, put: pa.Table, existing: Foun
         updates, inserts = _split(put, existing)
         folded = _fold_small(handle, gone)
         if len(gone) == 0 and folded is None:
-            return Staged(lance.LanceOperation.Append(_write(handle, inserts)), handle.version, rows_after)
-        return Staged(_update(handle, updates, inserts, gone, folded), handle.version, rows_after)
+            operation: Any = lance.LanceOperation.Append(_write(handle, inserts))
+        else:
+            operation = _update(handle, updates, inserts, gone, folded)
+        effect = effect_of(handle.schema, updates[0], inserts, updates[1], remove.row_ids)
+        return Staged(operation, handle.version, rows_after, effect=effect)
 
 
 def stage_overwrite(handle: Handle, rows: pa.Table) -> Staged:
@@ -133,12 +146,12 @@ def _fold_small(handle: Handle, gone: np.ndarray[Any, Any]) -> _Folded | None:
     Taking the next older fragment only while it is not much larger than what was gathered keeps the work per written
     row logarithmic. Tables with blob columns are left alone: their bytes would have to be copied.
     """
-    fragments = sorted(handle.get_fragments(), key=lambda fragment: -fragment.fragment_id)
+    fragments = handle.get_fragments()
     if len(fragments) <= limits.SMALL_FRAGMENTS or has_blobs(handle.schema):
         return None
     chosen: list[Any] = []
     gathered = 0
-    for fragment in fragments:
+    for fragment in sorted(fragments, key=lambda fragment: -fragment.fragment_id):
         size = fragment.metadata.physical_rows
         much_larger = size > max(limits.FOLD_RATIO * gathered, limits.FOLD_ALWAYS_ROWS)
         if size > limits.SMALL_FRAGMENT_ROWS or (chosen and much_larger):
@@ -200,11 +213,14 @@ def _with_row_ids(fragments: list[FragmentMetadata], row_ids: np.ndarray[Any, An
 
 
 def _write(handle: Handle, rows: pa.Table) -> list[FragmentMetadata]:
-    return write_fragments(
-        physical_rows(rows, handle.schema),
+    schema = handle.schema
+    fragments = write_fragments(
+        physical_rows(rows, schema),
         handle,
-        schema=handle.schema,
+        schema=schema,
         mode="append",
         max_rows_per_file=limits.FRAGMENT_ROWS,
         data_storage_version=DATA_STORAGE_VERSION,
     )
+    known_ids.note(fragments, rows)
+    return fragments

@@ -6,13 +6,13 @@ already knows. Nothing here writes, except migrations of the layout on request.
 
 from __future__ import annotations
 
-import json
 import threading
 from dataclasses import dataclass, replace
 
 from omnigraph import ids, limits
-from omnigraph.errors import BranchNotFound, CorruptGraph, GraphNotFound, HistoricalVersionReclaimed
+from omnigraph.errors import BranchNotFound, GraphNotFound, HistoricalVersionReclaimed
 from omnigraph.storage import manifest, migrate
+from omnigraph.storage.effects import Effects
 from omnigraph.storage.faults import store_errors
 from omnigraph.storage.location import Location
 from omnigraph.storage.manifest import Pin
@@ -21,6 +21,8 @@ from omnigraph.storage.objects import Objects
 from omnigraph.storage.section import Sections
 from omnigraph.storage.snapshot import Snapshot, read_snapshot
 from omnigraph.storage.tables import Handle, Tables
+
+_VERSIONS = 2**63  # no table has so many
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ class GraphStore:
         self.location = location
         self.objects = Objects(location)
         self.tables = Tables(location)
+        self.effects = Effects()
         self.sections = Sections(location, self.objects)
         self.mirror = Mirror(self.tables, self.sections)
         self._newest: dict[str, Snapshot] = {}
@@ -84,23 +87,37 @@ class GraphStore:
         with self._lock:
             self._newest[snapshot.branch] = snapshot
 
+    def adopt_fork(self, branch: str, source: Snapshot, handle: Handle) -> None:
+        """Remember the first state of a branch that was just made from a state in the current layout: it is the same,
+        row by row, in the same fragments. The caller keeps the branch from being deleted meanwhile."""
+        if handle.version == source.version:
+            identity = self.branch_ref(branch).identity
+            self.adopt(replace(source, branch=branch, handle=handle, identity=identity))
+
     def snapshot_at(self, branch: str, version: int) -> Snapshot:
         """The state of a branch at one manifest version."""
         identity = self.branch_ref(branch).identity
-        newest = self._newest_manifest(branch)
-        if version < 1 or version > newest.version:
-            raise HistoricalVersionReclaimed(f"branch '{branch}' has no version {version}", version=version)
-        try:
-            handle = self.tables.at(manifest.PATH, self.lance_branch(branch), version, identity)
-        except HistoricalVersionReclaimed as error:
-            raise HistoricalVersionReclaimed(
-                f"version {version} of branch '{branch}' is no longer stored",
-                hint="choose a newer commit",
-                branch=branch,
-                version=version,
-            ) from error
+        with self._lock:
+            known = self._newest.get(branch)
+        if known and (known.identity, known.version) == (identity, version):
+            return known
+        handle = self._manifest_at(branch, version, identity)
         with store_errors("read the manifest"):
             return replace(read_snapshot(handle, branch), identity=identity)
+
+    def _manifest_at(self, branch: str, version: int, identity: str) -> Handle:
+        try:
+            if 0 < version < _VERSIONS:
+                return self.tables.at(manifest.PATH, self.lance_branch(branch), version, identity)
+        except HistoricalVersionReclaimed as error:
+            if version <= self._newest_manifest(branch).version:
+                raise HistoricalVersionReclaimed(
+                    f"version {version} of branch '{branch}' is no longer stored",
+                    hint="choose a newer commit",
+                    branch=branch,
+                    version=version,
+                ) from error
+        raise HistoricalVersionReclaimed(f"branch '{branch}' has no version {version}", version=version)
 
     def table(self, pin: Pin) -> Handle:
         """The table that a pin names.
@@ -123,15 +140,14 @@ class GraphStore:
         """The ref of a branch, or BranchNotFound. The ref is the authority; leftover directories mean nothing."""
         if branch == ids.MAIN:
             return BranchRef(ids.MAIN, ids.MAIN, None)
-        content = self.objects.read(f"{manifest.PATH}/_refs/branches/{branch.replace('/', '%2F')}.json")
-        if content is None:
+        ref = self.tables.ref(manifest.PATH, branch)
+        if ref is None:
             raise BranchNotFound(f"there is no branch '{branch}'", hint="list them with branches.list()", branch=branch)
-        try:
-            ref = json.loads(content)
-            parent = ref["parentBranch"] or ids.MAIN
-            return BranchRef(branch, json.dumps(ref["identifier"]), parent, int(ref["parentVersion"]))
-        except (ValueError, KeyError, TypeError):
-            raise CorruptGraph(f"the ref of branch '{branch}' is unreadable") from None
+        return BranchRef(branch, ref.identity, ref.parent_branch or ids.MAIN, ref.parent_version)
+
+    def branch_names(self) -> list[str]:
+        """Every branch, internal ones included, without looking at any."""
+        return [ids.MAIN, *self.tables.branch_names(manifest.PATH)]
 
     def branch_refs(self) -> list[BranchRef]:
         """Every branch: main first, then by name, internal ones included."""

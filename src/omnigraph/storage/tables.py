@@ -6,13 +6,15 @@ Only `commit/` moves a table forward. Names of branches were checked long before
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from collections import OrderedDict
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import lance
 import pyarrow as pa
@@ -28,10 +30,25 @@ from omnigraph.storage.objects import Objects
 DATA_STORAGE_VERSION: Literal["2.2"] = "2.2"
 
 _REMOVED = "removed"
+_REFS = "_refs/branches"
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9/ ._=,@:+'&$()!;-]+")
 
 #: An open table at one version. `Any` because pylance ships no types that survive strict checking.
 Handle = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """The file that makes a Lance branch of a table exist: where it begins.
+
+    Attributes:
+        identity: changes when a branch is deleted and made again under the same name.
+        parent_branch: None is the main lineage.
+    """
+
+    identity: str
+    parent_branch: str | None
+    parent_version: int
 
 
 class Tables:
@@ -43,6 +60,10 @@ class Tables:
         self._options = dict(location.options) or None
         self._open: OrderedDict[tuple[str, str | None, int, str | None], Handle] = OrderedDict()
         self._lock = threading.Lock()
+
+    @property
+    def is_local(self) -> bool:
+        return self._location.is_local
 
     def uri(self, path: str, branch: str | None = None) -> str:
         """Address of a table, or of its part that belongs to a Lance branch."""
@@ -183,6 +204,22 @@ class Tables:
         """Content of a small file of a table, or None when it does not lie there."""
         return self._objects.read(f"{path}/tree/{branch}/{name}" if branch else f"{path}/{name}")
 
+    def ref(self, path: str, branch: str) -> Ref | None:
+        """One Lance branch of a table, however many there are; None when there is no such branch."""
+        content = self._objects.read(f"{path}/{_ref_file(branch)}")
+        if content is None:
+            return None
+        try:
+            ref = json.loads(content)
+            return Ref(json.dumps(ref["identifier"]), ref["parentBranch"], int(ref["parentVersion"]))
+        except (ValueError, KeyError, TypeError):
+            raise CorruptGraph(f"the ref of branch '{branch}' is unreadable") from None
+
+    def branch_names(self, path: str) -> list[str]:
+        """Names of all Lance branches of a table; costs one listing."""
+        names = self._objects.names(f"{path}/{_REFS}")
+        return [unquote(name.removesuffix(".json")) for name in names if name.endswith(".json")]
+
     def branches(self, path: str) -> dict[str, dict[str, Any]]:
         """Lance branches of a table: name → parent_branch, parent_version, branch_identifier, …"""
         for attempt in range(limits.BRANCH_LISTING_RETRIES + 1):
@@ -201,37 +238,42 @@ class Tables:
         """
         with store_errors(f"create branch {branch} of table {path}"):
             handle = self._open_at(path, from_branch, version).create_branch(branch, (from_branch, version))
-            self.sync_branch(path, branch)
+            self._sync_branch(path, branch, version)
             return handle
 
     def drop_branch(self, path: str, branch: str) -> None:
         """Remove a Lance branch and what an interrupted fork or removal of this name left; an absent one is success."""
-        with store_errors(f"remove branch {branch} of table {path}"):
-            try:
-                self.newest(path).branches.delete(branch)
-            except ValueError as error:
-                if "does not exist" not in str(error) and "not found" not in str(error).lower():
-                    raise CorruptGraph(f"branch {branch} of table {path}: {reason(error)}") from error
+        if self._objects.read(f"{path}/{_ref_file(branch)}") is not None:
+            self._drop_ref(path, branch)
         self._objects.delete_below(f"{path}/tree/{branch}")  # files without a ref would block the next fork
         durable.forget(self.uri(path, branch))
         with self._lock:
             for key in [key for key in self._open if key[0] == path and key[1] == branch]:
                 del self._open[key]
 
-    def sync_branch(self, path: str, branch: str) -> None:
+    def _drop_ref(self, path: str, branch: str) -> None:
+        with store_errors(f"remove branch {branch} of table {path}"):
+            try:
+                self.newest(path).branches.delete(branch)
+            except ValueError as error:
+                if "does not exist" not in str(error) and "not found" not in str(error).lower():
+                    raise CorruptGraph(f"branch {branch} of table {path}: {reason(error)}") from error
+
+    def _sync_branch(self, path: str, branch: str, version: int) -> None:
         """Make a new branch survive a power cut: its first version file and its ref."""
         if self._location.is_local:
-            ref = f"{self.uri(path)}/_refs/branches/{branch.replace('/', '%2F')}.json"
-            durable.sync_files(
-                [ref, *version_files(self.uri(path, branch))],
-                self._location.uri,
-            )
+            files = [f"{self.uri(path)}/{_ref_file(branch)}", f"{self.uri(path, branch)}/{version_file(version)}"]
+            durable.sync_files(files, self._location.uri)
 
     def sync_newest(self, path: str, branch: str | None = None) -> None:
         """Make the newest version survive a power cut, for changes that add nothing but a version file."""
         if self._location.is_local:
             newest = self.newest(path, branch)
             durable.sync_files([f"{self.uri(path, branch)}/{version_file(newest.version)}"], self._location.uri)
+
+
+def _ref_file(branch: str) -> str:
+    return f"{_REFS}/{branch.replace('/', '%2F')}.json"
 
 
 def version_files(uri: str) -> list[str]:

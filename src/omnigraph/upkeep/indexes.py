@@ -35,6 +35,10 @@ class IndexReport:
     built: tuple[tuple[str, str], ...]
     pending: tuple[PendingIndex, ...]
 
+    def __repr__(self) -> str:
+        made = f"commit {self.commit.id}" if self.commit is not None else "no commit"
+        return f"IndexReport({len(self.built)} built, {len(self.pending)} pending; {made})"
+
 
 def ensure_indices(store: GraphStore, catalog: Catalog, branch: str) -> IndexReport:
     """Make every wanted index cover its whole table."""

@@ -27,7 +27,8 @@ class Change:
         table_key: ``node:<Type>`` or ``edge:<Type>``.
         put: rows with the type's properties as columns; nodes may carry ``id``, edges carry ``src`` and ``dst`` and may
             carry ``id``. Missing nullable properties are null.
-        remove: ids of rows that go. Ids that do not exist are ignored.
+        remove: ids of rows that go. Ids that do not exist are ignored. Naming an id reads no row, so a table that moved
+            is no conflict, unless the write names the state that it was computed from.
         reads_rows: the rows were computed from rows that are there; a change of the table since is a conflict.
         conformed: the rows went through the row rules already and are in the schema of their table.
         fresh_ids: with ``conformed``, every id was just made, so none can exist.
@@ -41,9 +42,9 @@ class Change:
     conformed: bool = False
     fresh_ids: bool = False
 
-    @property
-    def depends_on_rows(self) -> bool:
-        return self.reads_rows or self.mode is Mode.OVERWRITE or self.remove is not None
+    def depends_on_rows(self, has_base: bool) -> bool:
+        """Whether a table that moved is a conflict; ``has_base`` when the caller names the state it looked at."""
+        return self.reads_rows or self.mode is Mode.OVERWRITE or (has_base and self.remove is not None)
 
 
 def type_of(catalog: Catalog, table_key: str) -> NodeType | EdgeType:

@@ -28,6 +28,8 @@ from omnigraph.write.resolve import resolve
 from omnigraph.write.rows import Conformed, conform
 from omnigraph.write.sets import Resolved
 
+_NOT_FOUND = Found(pa.array([], pa.string()), np.array([], np.uint64), np.array([], np.uint64))
+
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
 
@@ -78,12 +80,14 @@ def write(store: GraphStore, catalog: Catalog, request: WriteRequest) -> WriteRe
 
     def prepare(workspace: Workspace) -> Prepared:
         typed = _typed_all(catalog, request.compute(workspace)) if request.compute else given
-        found = side_by_side(lambda item: resolve(workspace, item.type, item.change, item.rows, item.fresh_ids), typed)
+        found = side_by_side(
+            lambda item: resolve(workspace, item.type, item.change, item.rows, item.fresh_ids), typed, workspace.threads
+        )
         resolved = {item.type.table_key: item for item in found}
         check_sets(workspace, catalog, resolved)
         outcome["put"] = {key: item.rows.num_rows for key, item in resolved.items() if item.change.put is not None}
         outcome["removed"] = {key: item.removed.num_rows for key, item in resolved.items() if item.removed.num_rows}
-        return Prepared(_stage(workspace, resolved, request.strict))
+        return Prepared(_stage(workspace, resolved, request))
 
     writer = Writer(
         request.branch, request.kind, request.actor, prepare, request.base, request.if_commit, catalog.hash or None
@@ -125,7 +129,7 @@ def check_sets(workspace: Workspace, catalog: Catalog, resolved: dict[str, Resol
         sets.check_cardinality(workspace, item, by_key)
 
 
-def _stage(workspace: Workspace, resolved: dict[str, Resolved], strict: bool) -> dict[str, PreparedTable]:
+def _stage(workspace: Workspace, resolved: dict[str, Resolved], request: WriteRequest) -> dict[str, PreparedTable]:
     def stage_one(item: Resolved) -> tuple[str, PreparedTable] | None:
         key = item.type.table_key
         if item.rows.num_rows == 0 and item.removed.num_rows == 0 and not item.overwrites:
@@ -140,21 +144,24 @@ def _stage(workspace: Workspace, resolved: dict[str, Resolved], strict: bool) ->
             if change is None:
                 return None
             staged = change
-        return key, PreparedTable(pin, handle, staged, strict and item.change.depends_on_rows)
+        reads_rows = request.strict and item.change.depends_on_rows(request.base is not None)
+        return key, PreparedTable(pin, handle, staged, reads_rows)
 
-    tables = side_by_side(stage_one, list(resolved.values()))
+    tables = side_by_side(stage_one, list(resolved.values()), workspace.threads)
     return dict(table for table in tables if table is not None)
 
 
-def side_by_side(work: Callable[[_In], _Out], items: list[_In]) -> list[_Out]:
+def side_by_side(work: Callable[[_In], _Out], items: list[_In], threads: int = limits.TABLE_THREADS) -> list[_Out]:
     """Do the same for several tables at once. Each may wait for a section, so the threads belong to this call."""
-    if len(items) <= 1:
+    if len(items) <= 1 or threads <= 1:
         return [work(item) for item in items]
-    with ThreadPoolExecutor(min(limits.TABLE_THREADS, len(items))) as threads:
-        return list(threads.map(work, items))
+    with ThreadPoolExecutor(min(threads, len(items))) as pool:
+        return list(pool.map(work, items))
 
 
 def found_rows(rows: pa.Table) -> Found:
+    if rows.num_rows == 0:
+        return _NOT_FOUND
     return Found(rows.column("id").combine_chunks(), _numbers(rows, "_rowid"), _numbers(rows, "_rowaddr"))
 
 

@@ -23,6 +23,7 @@ from omnigraph.schema.catalog import Catalog
 from omnigraph.storage.commit.protocol import Workspace
 from omnigraph.storage.manifest import Commit
 from omnigraph.storage.store import GraphStore
+from omnigraph.storage.texts import text_of
 from omnigraph.write.change import Change
 from omnigraph.write.commit import WriteRequest, write
 from omnigraph.write.statements import Pending
@@ -55,6 +56,10 @@ class MutationResult:
     affected_edges: int
     actor: str | None
 
+    def __repr__(self) -> str:
+        changed = f"{self.affected_nodes} nodes, {self.affected_edges} edges"
+        return f"MutationResult({self.query_name!r} on {self.branch}: {changed}; {_commit_id(self.commit)})"
+
     def to_dict(self) -> dict[str, Any]:
         """The JSON form that every interface shows."""
         return {
@@ -79,6 +84,10 @@ class MutationRequest:
     if_commit: str | None
 
 
+def _commit_id(commit: Commit | None) -> str:
+    return f"commit {commit.id}" if commit is not None else "no commit"
+
+
 def mutate(store: GraphStore, catalog: Catalog, request: MutationRequest) -> MutationResult:
     """Run a named write of a `.gq` text as one commit.
 
@@ -86,8 +95,7 @@ def mutate(store: GraphStore, catalog: Catalog, request: MutationRequest) -> Mut
     times after a short pause. The last time it is computed inside the commit section, where nothing moves, so that a
     busy table starves nobody. ``if_commit`` is checked at each attempt; a moved head is `PreconditionFailed`.
     """
-    file = str(request.source) if isinstance(request.source, Path) else None
-    text = request.source.read_text(encoding="utf-8-sig") if isinstance(request.source, Path) else request.source
+    text, file = text_of(request.source, ".gq")
     mutation = check_write(parse_queries(text, file).find(request.name), catalog)
     params = bind_params(mutation, request.params)
     now = to_utc(ids.now())

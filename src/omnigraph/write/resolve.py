@@ -27,14 +27,13 @@ def resolve(
         raise TypeNotFound(f"type '{type_.name}' does not exist on branch '{workspace.snapshot.branch}'")
     handle = workspace.readable(key)
     extra = ("src",) if isinstance(type_, EdgeType) else ()
-    nothing = find_rows(handle, pa.array([], pa.string()), columns=extra)
     if change.put is not None and change.mode is Mode.OVERWRITE:
         everything = handle.scanner(columns=["id", *extra], with_row_id=True, with_row_address=True).to_table()
-        return Resolved(type_, change, rows, nothing, everything)
-    replaced = nothing if fresh_ids else find_rows(handle, rows.column("id").combine_chunks(), columns=extra)
-    removed = nothing
+        return Resolved(type_, change, rows, everything.slice(0, 0), everything)
+    ids = rows.column("id").combine_chunks()
+    replaced = find_rows(handle, ids.slice(0, 0) if fresh_ids else ids, columns=extra)
+    removed = replaced.slice(0, 0)
     if change.remove is not None:
         going = pc.unique(change.remove.cast(pa.string()))
-        going = going.filter(pc.invert(pc.is_in(going, value_set=rows.column("id").combine_chunks())))
-        removed = find_rows(handle, going, columns=extra)
+        removed = find_rows(handle, going.filter(pc.invert(pc.is_in(going, value_set=ids))), columns=extra)
     return Resolved(type_, change, rows, replaced, removed)

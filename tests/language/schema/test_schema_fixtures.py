@@ -16,6 +16,7 @@ import pytest
 from omnigraph import errors
 from omnigraph.schema import compile_schema
 from omnigraph.schema.arrow import table_schema
+from omnigraph.schema.catalog import EdgeType, NodeType
 from omnigraph.schema.render import render
 
 _HERE = Path(__file__).parent
@@ -54,7 +55,7 @@ def test_schema_is_refused_at_its_place(source: str, expected: str) -> None:
 @pytest.mark.parametrize(("source", "expected"), cases("columns"))
 def test_tables_have_columns(source: str, expected: str) -> None:
     catalog = compile_schema(source).catalog
-    tables = [*catalog.nodes.values(), *catalog.edges.values()]
+    tables: list[NodeType | EdgeType] = [*catalog.nodes.values(), *catalog.edges.values()]
     assert [f"{table.table_key} {', '.join(table_schema(table).names)}" for table in tables] == expected.splitlines()
 
 

@@ -33,7 +33,7 @@ edge Owns: Person -> Pair
 def sound_graph(root: Path) -> og.Graph:
     """Two branches, several commits, every kind of rule, indexes, and nothing wrong."""
     graph = og.init(root, SCHEMA, actor="act-one")
-    lines = [
+    lines: list[dict[str, Any]] = [
         *({"type": "Person", "data": _person(name, number)} for number, name in enumerate(("ann", "bob", "cat"))),
         {"type": "Pair", "data": {"a": 1, "b": "x", "f": 0.5}},
         {"type": "Pair", "data": {"a": 2, "b": "x", "f": None}},
@@ -44,7 +44,10 @@ def sound_graph(root: Path) -> og.Graph:
     graph.load(_file(root, lines), "append")
     graph.ensure_indices()
     graph.branches.create("dev")
-    more = [{"type": "Person", "data": _person("dan", 3)}, {"edge": "Knows", "from": "dan", "to": "ann"}]
+    more: list[dict[str, Any]] = [
+        {"type": "Person", "data": _person("dan", 3)},
+        {"edge": "Knows", "from": "dan", "to": "ann"},
+    ]
     graph.load(_file(root, more), "append", branch="dev")
     graph.load(_file(root, [{"type": "Person", "data": _person("eva", 4)}]), "append")
     graph._store.mirror.flush()

@@ -13,6 +13,7 @@ import pytest
 import omnigraph as og
 from omnigraph import limits
 from omnigraph.upkeep.verify import CHECKS, Problem
+from tests.support.transactions import transaction_of
 from tests.upkeep.verify.damage import (
     append_raw,
     change_commit,
@@ -194,7 +195,7 @@ def _column_too_much(graph: og.Graph) -> None:
 
 def _show(graph: og.Graph, key: str, table: lance.LanceDataset) -> None:
     """Make the graph show the version that a table has now."""
-    made = table.read_transaction(table.version).uuid
+    made = transaction_of(table).uuid
     change_pin(graph, key, table_version=table.version, metadata=json.dumps({"transaction": made}))
 
 

@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from omnigraph.history.change_filter import ChangeFilter
-from omnigraph.history.export import Target, complete_file, lines_of, writer_of
-from omnigraph.history.feed.blocks import chain_of, known_types
+from omnigraph.history.export import Target, lines_of, writer_of
+from omnigraph.history.feed.blocks import binding_of, known_types
+from omnigraph.history.feed.install import installed
 from omnigraph.history.feed.tokens import Cursor, seal
+from omnigraph.storage import lineage
 from omnigraph.storage.snapshot import Snapshot
 from omnigraph.storage.store import GraphStore
 
@@ -38,6 +40,9 @@ class Baseline:
     file: str | None = None
     text: str | None = field(default=None, repr=False)
 
+    def __repr__(self) -> str:
+        return f"Baseline(commit {self.snapshot_commit_id}{f', file {self.file!r}' if self.file is not None else ''})"
+
     def to_dict(self) -> dict[str, Any]:
         return {"snapshot_commit_id": self.snapshot_commit_id, "resume_cursor": self.resume_cursor}
 
@@ -45,22 +50,20 @@ class Baseline:
 def baseline(store: GraphStore, snapshot: Snapshot, target: Target, filter_: ChangeFilter) -> Baseline:
     """Write the lines of a state, then one line ``{"baseline": …}`` with its commit and cursor."""
     filter_.require_known_types(known_types(snapshot))
-    chain = chain_of(store, snapshot)
-    cursor = seal(Cursor(chain.binding(filter_), chain.head.id))
-    found = Baseline(chain.head.id, cursor)
+    head = lineage.head_id(store.tables, snapshot)
+    cursor = seal(Cursor(binding_of(store, snapshot, filter_), head))
+    found = Baseline(head, cursor)
     if target is None:
         held = io.BytesIO()
         _pour(_lines(store, snapshot, filter_, found), held.write)
-        return Baseline(chain.head.id, cursor, text=held.getvalue().decode("utf-8"))
+        return Baseline(head, cursor, text=held.getvalue().decode("utf-8"))
     if not isinstance(target, str | os.PathLike):
         _pour(_lines(store, snapshot, filter_, found), writer_of(target))
         return found
     path = Path(target)
-    with complete_file(path) as draft, draft.open("wb") as file:
+    with installed(path) as file:
         _pour(_lines(store, snapshot, filter_, found), file.write)
-        file.flush()
-        os.fsync(file.fileno())
-    return Baseline(chain.head.id, cursor, file=str(path))
+    return Baseline(head, cursor, file=str(path))
 
 
 def _lines(store: GraphStore, snapshot: Snapshot, filter_: ChangeFilter, found: Baseline) -> Iterator[Any]:

@@ -1,9 +1,8 @@
-"""The commits that a feed walks: the first-parent history of one branch."""
+"""What a feed is made of: a place in the history of one branch, and what made a block."""
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from typing import Any
 
 from omnigraph import ids
@@ -15,36 +14,10 @@ from omnigraph.storage.snapshot import Snapshot
 from omnigraph.storage.store import GraphStore
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
-    """The first-parent history of one branch up to one commit, oldest first."""
-
-    branch: str
-    incarnation: str
-    commits: tuple[Commit, ...]
-
-    @property
-    def genesis(self) -> Commit:
-        return self.commits[0]
-
-    @property
-    def head(self) -> Commit:
-        return self.commits[-1]
-
-    def index(self, commit_id: str) -> int | None:
-        return next((place for place, commit in enumerate(self.commits) if commit.id == commit_id), None)
-
-    def binding(self, filter_: ChangeFilter) -> Binding:
-        return Binding(self.genesis.id, self.branch, self.incarnation, filter_.digest())
-
-
-def chain_of(store: GraphStore, snapshot: Snapshot) -> Chain:
-    """The history that readers of a branch experienced until a state of it."""
-    head = lineage.head_commit(store.tables, snapshot)
-    known = {head.id: head, **lineage.commits_of(store.tables, snapshot)}
-    commits = tuple(reversed(list(lineage.first_parents(head.id, known))))
-    incarnation = hashlib.sha256(store.branch_ref(snapshot.branch).identity.encode()).hexdigest()[:16]
-    return Chain(snapshot.branch, incarnation, commits)
+def binding_of(store: GraphStore, snapshot: Snapshot, filter_: ChangeFilter) -> Binding:
+    """What notes about a branch belong to, from any state of it."""
+    incarnation = hashlib.sha256(snapshot.identity.encode()).hexdigest()[:16]
+    return Binding(lineage.genesis(store.tables, snapshot).id, snapshot.branch, incarnation, filter_.digest())
 
 
 def cause_of(commit: Commit) -> dict[str, Any]:

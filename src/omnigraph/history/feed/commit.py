@@ -10,10 +10,10 @@ from omnigraph.errors import ChangeCursorRejected, ChangeSchemaBoundary, CommitW
 from omnigraph.history.change_filter import ChangeFilter
 from omnigraph.history.diff import Diff
 from omnigraph.history.entity_changes import EntityChange
-from omnigraph.history.feed.blocks import cause_of, chain_of, known_types
+from omnigraph.history.feed.blocks import binding_of, cause_of, known_types
 from omnigraph.history.feed.page import PageDraft, page_size
 from omnigraph.history.feed.tokens import Binding, PageToken, seal, unseal
-from omnigraph.history.resolve import get_commit, state_of
+from omnigraph.history.resolve import get_commit, state_before, state_of
 from omnigraph.storage.manifest import Commit
 from omnigraph.storage.snapshot import Snapshot
 from omnigraph.storage.store import GraphStore
@@ -30,6 +30,10 @@ class CommitPage:
     commit: Commit
     changes: tuple[EntityChange, ...]
     page_token: str | None
+
+    def __repr__(self) -> str:
+        more = "more to come" if self.page_token is not None else "the end"
+        return f"CommitPage(commit {self.commit.id}, {len(self.changes)} changes, {more})"
 
     def to_dict(self) -> dict[str, Any]:
         found = {"cause": cause_of(self.commit), "changes": [change.to_dict() for change in self.changes]}
@@ -58,6 +62,9 @@ class CommitChanges(Diff):
             hint = f"take a baseline, or go on with since='after:{commit.id}'"
             raise ChangeSchemaBoundary(error.message, hint=hint, **details) from None
 
+    def __repr__(self) -> str:
+        return f"CommitChanges(commit {self.commit.id}, {len(self.pairs)} tables)"
+
     @property
     def cause(self) -> dict[str, Any]:
         """Who made the commit, when, and from what."""
@@ -84,7 +91,7 @@ class CommitChanges(Diff):
         return CommitPage(self.commit, draft.blocks[0].changes, rest)
 
     def _binding(self) -> Binding:
-        return chain_of(self._store, self._store.snapshot(self.commit.branch)).binding(self._filter)
+        return binding_of(self._store, self._store.snapshot(self.commit.branch), self._filter)
 
     def _document(self) -> dict[str, Any]:
         return {"cause": self.cause, "changes": self.rows(), "stats": self.stats.to_dict()}
@@ -107,6 +114,4 @@ def commit_changes(store: GraphStore, commit_id: str, filter_: ChangeFilter) -> 
         )
     after = state_of(store, commit)
     filter_.require_known_types(known_types(after))
-    return CommitChanges(
-        store, commit, state_of(store, get_commit(store, commit.parent, commit.branch)), after, filter_
-    )
+    return CommitChanges(store, commit, state_before(store, commit), after, filter_)

@@ -30,6 +30,9 @@ class ChangeBlock:
     commit: Commit
     changes: tuple[EntityChange, ...]
 
+    def __repr__(self) -> str:
+        return f"ChangeBlock(commit {self.commit.id}, {len(self.changes)} changes)"
+
     @property
     def cause(self) -> dict[str, Any]:
         return cause_of(self.commit)
@@ -52,6 +55,11 @@ class ChangePage:
     cursor: str | None
     page_token: str | None
     caught_up: bool
+
+    def __repr__(self) -> str:
+        changes = sum(len(block.changes) for block in self.blocks)
+        state = "caught up" if self.caught_up else "more to come"
+        return f"ChangePage({len(self.blocks)} commits, {changes} changes, {state})"
 
     def __iter__(self) -> Iterator[ChangeBlock]:
         return iter(self.blocks)

@@ -6,6 +6,7 @@ and gives their changes in order. Delivery is at least once: store the cursor to
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from omnigraph.errors import (
@@ -17,11 +18,12 @@ from omnigraph.errors import (
     InputError,
 )
 from omnigraph.history.change_filter import ChangeFilter
-from omnigraph.history.feed.blocks import Chain, chain_of, known_types
+from omnigraph.history.feed.blocks import binding_of, known_types
 from omnigraph.history.feed.commit import CommitChanges
 from omnigraph.history.feed.page import ChangePage, PageDraft, PageSize
 from omnigraph.history.feed.tokens import Binding, Cursor, PageToken, Position, seal, unseal
-from omnigraph.history.resolve import state_of
+from omnigraph.history.resolve import state_before, state_of
+from omnigraph.storage import lineage
 from omnigraph.storage.manifest import Commit
 from omnigraph.storage.snapshot import Snapshot
 from omnigraph.storage.store import GraphStore
@@ -46,15 +48,20 @@ class FeedRequest:
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """The commits of one answer: those from ``start`` to ``stop`` in the chain, the first one behind a position."""
+    """The commits of one answer, oldest first.
 
-    start: int
-    stop: int
+    Attributes:
+        consumed: id of the commit before the first of them.
+        position: begin behind this change of the first one.
+    """
+
+    consumed: str
+    commits: Sequence[Commit]
     position: Position | None = None
 
 
 def poll(store: GraphStore, request: FeedRequest) -> ChangePage:
-    """One page of the feed.
+    """One page of the feed. Its cost follows the commits behind the position, not those before it.
 
     Raises:
         ChangeCursorRejected: the cursor or page token does not belong here.
@@ -62,77 +69,92 @@ def poll(store: GraphStore, request: FeedRequest) -> ChangePage:
         ChangeSchemaBoundary: the next commit changed the properties of a type.
     """
     snapshot = store.snapshot(request.branch)
-    chain = chain_of(store, snapshot)
-    binding = chain.binding(request.filter)
+    binding = binding_of(store, snapshot, request.filter)
     request.filter.require_known_types(known_types(snapshot))
-    walk = _walk(chain, request, binding)
+    walk = _walk(store, snapshot, request, binding)
     draft = PageDraft(request.size)
-    last = walk.start - 1
+    consumed = walk.consumed
     before: Snapshot | None = None
-    for place in range(walk.start, min(walk.stop, walk.start + request.size.commits)):
+    for place, commit in enumerate(walk.commits[: request.size.commits]):
         if draft.is_full:
             break
-        commit = chain.commits[place]
         try:
-            before = before or state_of(store, chain.commits[place - 1])
+            before = before or state_before(store, commit)
             after = state_of(store, commit)
             block = CommitChanges(store, commit, before, after, request.filter)
         except HistoricalVersionReclaimed as error:
             if draft.blocks:
                 break
-            raise _gap(binding, chain.commits[last], commit) from error
+            raise _gap(binding, consumed, commit) from error
         except ChangeSchemaBoundary:
             if draft.blocks:
                 break
             raise
-        cut_at = draft.add(commit, block, walk.position if place == walk.start else None)
+        cut_at = draft.add(commit, block, walk.position if place == 0 else None)
         if cut_at is not None:
-            token = PageToken(binding, commit.id, chain.commits[walk.stop - 1].id, cut_at)
+            token = PageToken(binding, commit.id, walk.commits[-1].id, cut_at)
             return ChangePage(tuple(draft.blocks), None, seal(token), False)
         if not draft.holds(commit):
             break
-        last, before = place, after
-    return ChangePage(
-        tuple(draft.blocks), seal(Cursor(binding, chain.commits[last].id)), None, last == len(chain.commits) - 1
-    )
+        consumed, before = commit.id, after
+    caught_up = consumed == lineage.head_id(store.tables, snapshot)
+    return ChangePage(tuple(draft.blocks), seal(Cursor(binding, consumed)), None, caught_up)
 
 
-def _walk(chain: Chain, request: FeedRequest, binding: Binding) -> _Walk:
+def _walk(store: GraphStore, snapshot: Snapshot, request: FeedRequest, binding: Binding) -> _Walk:
+    history = lineage.history(store.tables, snapshot)
     if request.page_token is not None:
         if request.since is not None:
             raise InputError("a page token says where to go on; leave since out")
-        token = unseal(request.page_token, PageToken, binding)
-        start, cut = chain.index(token.commit), chain.index(token.cut)
-        if start is None or cut is None or not 0 < start <= cut:
-            raise ChangeCursorRejected("its commit is not in the history of the branch")
-        return _Walk(start, cut + 1, token.position)
-    return _Walk(_start(chain, request.since or NOW, binding), len(chain.commits))
-
-
-def _start(chain: Chain, since: str, binding: Binding) -> int:
-    """The first commit behind a position."""
+        return _rest(history, unseal(request.page_token, PageToken, binding))
+    since = request.since or NOW
     if since == NOW:
-        return len(chain.commits)
+        return _Walk(lineage.head_id(store.tables, snapshot), ())
     if since == BEGINNING:
-        return 1
+        genesis, *commits = reversed(list(history))
+        return _Walk(genesis.id, commits)
     if since.startswith(AFTER):
         commit_id = since.removeprefix(AFTER)
-        place = chain.index(commit_id)
-        if place is None:
+        behind = _behind(history, commit_id)
+        if behind is None:
             raise CommitNotFound(
-                f"commit {commit_id!r} is not in the history of branch '{chain.branch}'", commit_id=commit_id
+                f"commit {commit_id!r} is not in the history of branch '{request.branch}'", commit_id=commit_id
             )
-        return place + 1
-    place = chain.index(unseal(since, Cursor, binding).commit)
-    if place is None:
+        return _Walk(commit_id, behind)
+    commit_id = unseal(since, Cursor, binding).commit
+    behind = _behind(history, commit_id)
+    if behind is None:
         raise ChangeCursorRejected("its commit is not in the history of the branch")
-    return place + 1
+    return _Walk(commit_id, behind)
 
 
-def _gap(binding: Binding, consumed: Commit, unreadable: Commit) -> ChangeFeedGap:
+def _rest(history: Iterator[Commit], token: PageToken) -> _Walk:
+    """From a commit of which a part was given out to the end of that answer."""
+    commits: list[Commit] = []
+    for commit in history:
+        if commits or commit.id == token.cut:
+            commits.append(commit)
+        if commits and commit.id == token.commit and commit.parent is not None:
+            return _Walk(commit.parent, commits[::-1], token.position)
+    raise ChangeCursorRejected("its commit is not in the history of the branch")
+
+
+def _behind(history: Iterator[Commit], commit_id: str) -> list[Commit] | None:
+    """The commits since one of them; None when it is not in the history. Its own row is not needed."""
+    newer: list[Commit] = []
+    for commit in history:
+        if commit.id == commit_id:
+            return newer[::-1]
+        newer.append(commit)
+        if commit.parent == commit_id:
+            return newer[::-1]
+    return None
+
+
+def _gap(binding: Binding, consumed: str, unreadable: Commit) -> ChangeFeedGap:
     return ChangeFeedGap(
         f"the changes of commit {unreadable.id} were cleaned up",
         hint="take a baseline and go on from its cursor",
-        cursor=seal(Cursor(binding, consumed.id)),
+        cursor=seal(Cursor(binding, consumed)),
         first_unreadable_commit_id=unreadable.id,
     )

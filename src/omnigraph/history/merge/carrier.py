@@ -1,7 +1,7 @@
 """Who looks at the rows of a merge. Ids are joined by `compute.py`; whatever needs whole rows is asked here.
 
-One carrier serves one attempt against one state of the target. The one of this module holds the rows in this process
-up to a limit; a cluster may carry the same merge without bringing them here.
+One carrier serves one attempt against one state of the target. `InProcess` holds the rows in this process up to a
+limit; a cluster may carry the same merge without bringing them here; `AsItGrows` begins here and hands over.
 """
 
 from __future__ import annotations
@@ -29,18 +29,27 @@ from omnigraph.write.sets import Resolved
 class Carrier(Protocol):
     """The work on rows that a merge needs done."""
 
+    @property
+    def engine(self) -> str:
+        """Its name, as a caller asks for it."""
+
     def different(self, plan: TablePlan, source: Side, target: Side, ids: pa.Array) -> pa.Array:
         """Those ids, which both sides put, whose rows are not the same on both sides."""
 
-    def put(self, type_: NodeType | EdgeType, plan: TablePlan, settled: Settled, source: Side) -> pa.Table:
-        """The rows that the target gets: those of ``settled.put``, then those given. At least the columns that rules
-        about rows together look at."""
+    def put(
+        self, type_: NodeType | EdgeType, plan: TablePlan, settled: Settled, source: Side, *, checked: bool
+    ) -> pa.Table:
+        """The rows that the target gets: those of ``settled.put``, then those given. At least their ids, and when
+        they are to be ``checked`` the columns that rules about rows together look at."""
 
     def values(self, change: Resolved) -> Iterable[Conflict]:
         """Rows of a change that break a rule about a row alone."""
 
     def stage(self, workspace: Workspace, changes: Sequence[Resolved]) -> dict[str, PreparedTable]:
         """Write the files of changes, by table key. Only asked once there is no conflict."""
+
+    def discard(self) -> None:
+        """Remove what was staged: it will never be committed."""
 
 
 #: Makes the carrier of an attempt.
@@ -50,19 +59,30 @@ Carriers: TypeAlias = Callable[[Workspace, MergeSource], Carrier]
 class InProcess:
     """Everything in the memory of this process."""
 
+    engine = "embedded"
+
     def __init__(self) -> None:
         self._bytes = 0
 
     def different(self, plan: TablePlan, source: Side, target: Side, ids: pa.Array) -> pa.Array:
-        return different(source, target, ids)
+        found = [different(source, target, part) for part in _parts(source, ids)]
+        return pa.concat_arrays(found) if found else ids
 
-    def put(self, type_: NodeType | EdgeType, plan: TablePlan, settled: Settled, source: Side) -> pa.Table:
-        rows = with_given(source.rows(settled.put), settled.given)
+    def put(
+        self, type_: NodeType | EdgeType, plan: TablePlan, settled: Settled, source: Side, *, checked: bool
+    ) -> pa.Table:
+        parts = []
+        for ids in _parts(source, settled.put) or [settled.put]:
+            parts.append(source.rows(ids))
+            self._count(parts[-1])
+        self._count(settled.given)
+        return with_given(pa.concat_tables(parts), settled.given)
+
+    def _count(self, rows: pa.Table) -> None:
         self._bytes += rows.nbytes
         if self._bytes > limits.MERGE_BYTES:
-            hint = "merge on Spark with omnigraph.spark.merge"
+            hint = "merge on Spark with engine='spark'"
             raise ResourceLimitExceeded("bytes of rows in one merge", self._bytes, limits.MERGE_BYTES, hint=hint)
-        return rows
 
     def values(self, change: Resolved) -> Iterable[Conflict]:
         return broken_values(change.type, change.rows)
@@ -78,6 +98,75 @@ class InProcess:
 
         return dict(table for table in side_by_side(stage_one, list(changes)) if table is not None)
 
+    def discard(self) -> None:
+        """Files of this process are few; `cleanup` finds them."""
+
+
+class AsItGrows:
+    """In this process while the rows are few, then wherever there is a carrier for many.
+
+    Args:
+        bulk: makes that carrier, or None where there is none; asked at most once.
+    """
+
+    def __init__(self, bulk: Callable[[], Carrier | None]) -> None:
+        self._ask_for_bulk: Callable[[], Carrier | None] | None = bulk
+        self._bulk: Carrier | None = None
+        self._here = InProcess()
+        self._carried: dict[str, Carrier] = {}
+        self._bytes = 0
+
+    @property
+    def engine(self) -> str:
+        return self._now.engine
+
+    def different(self, plan: TablePlan, source: Side, target: Side, ids: pa.Array) -> pa.Array:
+        if about_bytes(source, ids) > limits.SPARK_MERGE_BYTES:
+            self._hand_over()
+        return self._now.different(plan, source, target, ids)
+
+    def put(
+        self, type_: NodeType | EdgeType, plan: TablePlan, settled: Settled, source: Side, *, checked: bool
+    ) -> pa.Table:
+        self._bytes += about_bytes(source, settled.put)
+        if self._bytes > limits.SPARK_MERGE_BYTES:
+            self._hand_over()
+        try:
+            rows = self._now.put(type_, plan, settled, source, checked=checked)
+        except ResourceLimitExceeded:  # rows of very different sizes are more than the few that were looked at said
+            if not self._hand_over():
+                raise
+            rows = self._now.put(type_, plan, settled, source, checked=checked)
+        self._carried[plan.table_key] = self._now
+        return rows
+
+    def values(self, change: Resolved) -> Iterable[Conflict]:
+        return self._carried[change.type.table_key].values(change)
+
+    def stage(self, workspace: Workspace, changes: Sequence[Resolved]) -> dict[str, PreparedTable]:
+        staged: dict[str, PreparedTable] = {}
+        for carrier in (self._here, self._bulk):
+            own = [change for change in changes if self._carried[change.type.table_key] is carrier]
+            if carrier is not None and own:
+                staged |= carrier.stage(workspace, own)
+        return staged
+
+    def discard(self) -> None:
+        for carrier in (self._here, self._bulk):
+            if carrier is not None:
+                carrier.discard()
+
+    @property
+    def _now(self) -> Carrier:
+        return self._bulk or self._here
+
+    def _hand_over(self) -> bool:
+        """Whether somebody else carries what comes, who did not before."""
+        if self._ask_for_bulk is None:
+            return False
+        self._bulk, self._ask_for_bulk = self._ask_for_bulk(), None
+        return self._bulk is not None
+
 
 def in_process(workspace: Workspace, source: MergeSource) -> Carrier:
     return InProcess()
@@ -88,3 +177,18 @@ def with_given(rows: pa.Table, given: pa.Table) -> pa.Table:
     if given.num_rows == 0:
         return rows
     return pa.concat_tables([rows.select(given.column_names), given], promote_options="default")
+
+
+def about_bytes(side: Side, ids: pa.Array) -> int:
+    """Size of the rows of some ids, told by a few of them; few rows are taken for nothing."""
+    if len(ids) <= limits.FILTERED_ROWS:
+        return 0
+    sample = ids.take(pa.array(range(0, len(ids), -(-len(ids) // limits.DELTA_SAMPLE_ROWS))))
+    return int(side.rows(sample).nbytes / len(sample) * len(ids))
+
+
+def _parts(side: Side, ids: pa.Array) -> list[pa.Array]:
+    """Ids in parts whose rows are of bounded size, about."""
+    count = -(-about_bytes(side, ids) // limits.SPARK_MERGE_BYTES) or 1
+    step = max(1, -(-len(ids) // count))
+    return [ids.slice(start, step) for start in range(0, len(ids), step)]

@@ -45,7 +45,7 @@ class Computed:
     conflicts: tuple[Conflict, ...] = ()
     missing: tuple[Commit, ...] = ()
 
-    def result(self, *, dry_run: bool) -> MergeResult:
+    def result(self, engine: str, *, dry_run: bool) -> MergeResult:
         tables = {key: _counts(change) for key, change in self.changes.items()}
         return MergeResult(
             outcome=self.outcome,
@@ -57,6 +57,7 @@ class Computed:
             tables={key: rows for key, rows in tables.items() if rows.inserted or rows.updated or rows.deleted},
             conflicts=self.conflicts,
             dry_run=dry_run,
+            engine=engine,
         )
 
 
@@ -164,14 +165,17 @@ class _Computation:
     def _resolved(self, type_: NodeType | EdgeType, plan: TablePlan, settled: Settled, source: Side) -> Resolved:
         """The change of a table with the stored rows that it touches. What only the source inserted is not looked
         for: the row table proved that the target has no such row."""
-        rows = self._carrier.put(type_, plan, settled, source)
-        handle = self._workspace.readable(plan.table_key)
+        rows = self._carrier.put(type_, plan, settled, source, checked=not self._takes_source_whole())
         extra = ("src",) if isinstance(type_, EdgeType) else ()
         sought = split(rows.column("id").combine_chunks(), self._certainly_new(settled, source))[1]
-        replaced = find_rows(handle, sought, columns=extra)
-        removed = find_rows(handle, settled.remove, columns=extra)
+        replaced, removed = (self._stored(plan, source, ids, extra) for ids in (sought, settled.remove))
         change = Change(plan.table_key, rows, Mode.MERGE, settled.remove, conformed=True)
         return Resolved(type_, change, rows, replaced, removed)
+
+    def _stored(self, plan: TablePlan, source: Side, ids: pa.Array, columns: tuple[str, ...]) -> pa.Table:
+        """Where rows of the target lie. One that stands on the base was looked at already."""
+        known = source.base_places(ids, columns) if plan.disposition is Disposition.ADOPT else None
+        return known if known is not None else find_rows(self._workspace.readable(plan.table_key), ids, columns=columns)
 
     def _certainly_new(self, settled: Settled, source: Side) -> pa.Array:
         """Inserts of the source that were no conflict."""

@@ -10,9 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from omnigraph import failpoints, ids
-from omnigraph.errors import InputError, InvalidName, MergeConflict, OmniGraphError
+from omnigraph.errors import (
+    InputError,
+    InvalidName,
+    MergeConflict,
+    OmniGraphError,
+    OutcomeUnknown,
+    RecoveryRequired,
+)
 from omnigraph.history.branches import delete_branch
-from omnigraph.history.merge.carrier import Carriers, in_process
+from omnigraph.history.merge.carrier import Carrier, Carriers, in_process
 from omnigraph.history.merge.compute import Computed, compute
 from omnigraph.history.merge.resolve import Resolve, check_resolve
 from omnigraph.history.merge.result import MergeResult
@@ -51,11 +58,14 @@ def merge(store: GraphStore, catalog: Catalog, request: MergeRequest, carriers: 
     source = capture(store, request.source)
     if request.dry_run:
         workspace = Workspace(store, store.snapshot(request.target), None)
-        return compute(workspace, catalog, source, request.resolve, carriers(workspace, source)).result(dry_run=True)
+        carrier = carriers(workspace, source)
+        return compute(workspace, catalog, source, request.resolve, carrier).result(carrier.engine, dry_run=True)
     last: list[Computed] = []
+    made: list[Carrier] = []
 
     def prepare(workspace: Workspace) -> Prepared:
         carrier = carriers(workspace, source)
+        made.append(carrier)
         computed = compute(workspace, catalog, source, request.resolve, carrier)
         last[:] = [computed]
         if computed.conflicts:
@@ -66,9 +76,21 @@ def merge(store: GraphStore, catalog: Catalog, request: MergeRequest, carriers: 
 
     kind, schema = WriterKind.BRANCH_MERGE, catalog.hash or None
     writer = Writer(request.target, kind, request.actor, prepare, schema=schema)
-    commit = run(store, writer)
-    result = replace(last[0].result(dry_run=False), commit=commit)
+    try:
+        commit = run(store, writer)
+    except (OutcomeUnknown, RecoveryRequired):
+        raise  # the commit may still come true
+    except OmniGraphError:
+        _discard(made)
+        raise
+    _discard(made[:-1] if commit is not None else made)
+    result = replace(last[0].result(made[-1].engine, dry_run=False), commit=commit)
     return without_source(store, result) if request.delete_branch else result
+
+
+def _discard(attempts: list[Carrier]) -> None:
+    for attempt in attempts:
+        attempt.discard()
 
 
 def _check(request: MergeRequest) -> None:

@@ -14,6 +14,9 @@ from omnigraph.storage.manifest import Commit
 
 Kind = Literal["already_up_to_date", "fast_forward", "merged"]
 
+#: Tables that the short form of a result names.
+_SHOWN_TABLES = 3
+
 
 @dataclass(frozen=True, slots=True)
 class MergedRows:
@@ -64,6 +67,7 @@ class MergeResult:
         conflicts: what stands in the way, for a dry run. A merge that is not dry raises them.
         branch_deleted: whether the source is gone; None when nobody asked for it.
         branch_delete_error: why it is not.
+        engine: which carrier looked at the rows: ``embedded`` or ``spark``.
     """
 
     outcome: Kind
@@ -77,6 +81,15 @@ class MergeResult:
     dry_run: bool = False
     branch_deleted: bool | None = None
     branch_delete_error: str | None = None
+    engine: str = "embedded"
+
+    def __repr__(self) -> str:
+        changed = [f"{key} +{rows.inserted} ~{rows.updated} -{rows.deleted}" for key, rows in self.tables.items()]
+        shown = [*changed[:_SHOWN_TABLES], *(["…"] if len(changed) > _SHOWN_TABLES else [])]
+        parts = [", ".join(shown)] if shown else []
+        parts += [f"{len(self.conflicts)} conflicts"] if self.conflicts else []
+        parts += ["dry run" if self.dry_run else f"commit {self.commit.id}" if self.commit is not None else "no commit"]
+        return f"MergeResult({self.outcome}: {self.source} → {self.target}; {'; '.join(parts)})"
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form that every interface shows; a dry run also names the first entities of each type."""

@@ -6,7 +6,7 @@ no tables and no versions, so it can run on any part of the ids: what it says ab
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -29,6 +29,7 @@ class Side:
     Attributes:
         rows: the rows of some inserted or updated ids as this side has them now, in any order.
         base_rows: the same for updated or deleted ids as the base had them.
+        base_places: where those lie in the base, with some columns; None when the comparison did not come by it.
     """
 
     inserted: pa.Array
@@ -36,6 +37,7 @@ class Side:
     deleted: pa.Array
     rows: Callable[[pa.Array], pa.Table]
     base_rows: Callable[[pa.Array], pa.Table]
+    base_places: Callable[[pa.Array, Sequence[str]], pa.Table | None] = lambda ids, columns: None
 
     @property
     def put(self) -> pa.Array:

@@ -49,7 +49,7 @@ class Overlay:
 def side_of(store: GraphStore, base: Pin | None, pin: Pin, overlay: Overlay | None = None) -> Side:
     """How a state of a table differs from the base, or from what is laid over it."""
     delta = table_delta(store.tables, base, pin)
-    plain = Side(delta.inserted, delta.updated, delta.deleted, delta.after, delta.before)
+    plain = Side(delta.inserted, delta.updated, delta.deleted, delta.after, delta.before, delta.places_before)
     return plain if overlay is None else _over(plain, overlay)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 
+from omnigraph import limits
 from omnigraph.errors import ConflictError, HistoricalVersionReclaimed, ReadSetChanged
 from omnigraph.history.merge.base import merge_base, merge_bases
 from omnigraph.history.resolve import state_of
@@ -20,14 +22,12 @@ class MergeSource:
     """One state of the source branch.
 
     Attributes:
-        head: its newest commit.
-        commits: every commit known there, by id.
+        head: id of its newest commit.
     """
 
     branch: str
     snapshot: Snapshot
     head: str
-    commits: Mapping[str, Commit]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Base:
 def capture(store: GraphStore, branch: str) -> MergeSource:
     """The newest state of a branch."""
     snapshot = store.snapshot(branch)
-    return MergeSource(branch, snapshot, *_known(store, snapshot))
+    return MergeSource(branch, snapshot, lineage.head_id(store.tables, snapshot))
 
 
 def find_base(store: GraphStore, source: MergeSource, target: Snapshot) -> Base:
@@ -74,20 +74,40 @@ def find_base(store: GraphStore, source: MergeSource, target: Snapshot) -> Base:
         ConflictError: they share no history.
         HistoricalVersionReclaimed: the ancestor lay on a branch that is gone, and nothing stands for it.
     """
+    ahead = _ahead(store, source, target)
+    if ahead is not None:
+        return ahead
     head, ours = _known(store, target)
-    known = {**source.commits, **ours}
+    _, theirs = _known(store, source.snapshot)
+    known = {**theirs, **ours}
     found = merge_bases(source.head, head, known)
     if not found:
         raise ConflictError(f"branches '{source.branch}' and '{target.branch}' share no history")
     best = found[0]
     if best.id == source.head:
         return Base(best, None, best.id == head, ())
-    missing = tuple(commit for id_, commit in sorted(source.commits.items()) if id_ not in ours)
+    missing = tuple(commit for id_, commit in sorted(theirs.items()) if id_ not in ours)
     if best.id == head:
         return Base(best, target, True, missing)
     state, detours = _state_or_stand_in(store, best, known)
     detours += [_beside(store, best, other, known) for other in found[1:]]
     return Base(best, state, False, missing, tuple(detours))
+
+
+def _ahead(store: GraphStore, source: MergeSource, target: Snapshot) -> Base | None:
+    """The base of a source that only went on from where the target stands: nothing but its own few commits is looked
+    at, however long the history of both is. None for every other case, and for a source that merged others itself."""
+    head = lineage.newest_commit(target)
+    missing: list[Commit] = []
+    for commit in islice(lineage.history(store.tables, source.snapshot), limits.MERGE_WALK_COMMITS):
+        if head is None or commit.id == head.id:
+            break
+        if commit.merged_parent is not None:
+            return None
+        missing.append(commit)
+        if commit.parent == head.id:
+            return Base(head, target, True, tuple(sorted(missing, key=lambda commit: commit.id)))
+    return None
 
 
 def _beside(store: GraphStore, best: Commit, other: Commit, known: Mapping[str, Commit]) -> Detour:

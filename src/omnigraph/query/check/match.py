@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from omnigraph.ids import did_you_mean
 from omnigraph.query.check.conditions import predicate
 from omnigraph.query.check.scope import ANONYMOUS, Context, Scope
 from omnigraph.query.check.values import Target, tested_value
@@ -62,7 +63,8 @@ def _conjuncts(whole: Predicate) -> Iterator[Predicate]:
 def _binding(binding: tree.Binding, context: Context, scope: Scope) -> list[Predicate]:
     node_type = context.catalog.nodes.get(binding.type_name)
     if node_type is None:
-        context.fail(f"T1: unknown node type `{binding.type_name}`", binding)
+        hint = did_you_mean(binding.type_name, context.catalog.nodes)
+        context.fail(f"T1: unknown node type `{binding.type_name}`", binding, hint=hint)
     variable = _node(binding.variable, binding.type_name, binding, context, scope)
     if variable.type_name != binding.type_name:
         context.fail(
@@ -74,7 +76,8 @@ def _binding(binding: tree.Binding, context: Context, scope: Scope) -> list[Pred
     for test in binding.tests:
         declared = node_type.properties.get(test.property)
         if declared is None:
-            context.fail(f"T2: type `{binding.type_name}` has no property `{test.property}`", test)
+            hint = did_you_mean(test.property, node_type.properties)
+            context.fail(f"T2: type `{binding.type_name}` has no property `{test.property}`", test, hint=hint)
         value = tested_value(test.value, Target(binding.type_name, test.property, declared.type), context)
         operator = Operator.LIST_CONTAINS if declared.type.list else Operator.EQ
         found.append(Compare(operator, PropertyRef(variable, test.property, declared.type), value))
@@ -104,7 +107,8 @@ def _known_node(label: str, at: tree.Node, context: Context, scope: Scope) -> Va
 def _traversal(clause: tree.Traversal, context: Context, scope: Scope) -> Traversal:
     edge_type = context.edge(clause.edge_word)
     if edge_type is None:
-        context.fail(f"T4: unknown edge type `{clause.edge_word}`", clause, hint=_operator_hint(clause.edge_word))
+        hint = _operator_hint(clause.edge_word) or did_you_mean(clause.edge_word, map(_as_word, context.catalog.edges))
+        context.fail(f"T4: unknown edge type `{clause.edge_word}`", clause, hint=hint)
     low, high = _hops(clause, context)
     if clause.undirected and edge_type.source != edge_type.target:
         context.fail(
@@ -116,6 +120,11 @@ def _traversal(clause: tree.Traversal, context: Context, scope: Scope) -> Traver
     edge = _edge_variable(clause, edge_type, context, scope)
     reading = Reading.UNDIRECTED if clause.undirected else reading
     return Traversal(edge_type.name, left, right, reading, low, high, edge)
+
+
+def _as_word(edge: str) -> str:
+    """The name of an edge type as queries usually spell it; case does not matter."""
+    return edge[:1].lower() + edge[1:]
 
 
 def _operator_hint(word: str) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from omnigraph.ids import did_you_mean
 from omnigraph.query.check.scope import Context
 from omnigraph.query.check.values import Target, assigned_value, where_value
 from omnigraph.query.syntax import tree
@@ -45,7 +46,8 @@ def _statement(statement: tree.Statement, context: Context) -> Statement:
         return _node_statement(statement, node, context)
     if edge is not None:
         return _edge_statement(statement, edge, context)
-    context.fail(f"T10: unknown node/edge type `{statement.type_name}`", statement)
+    hint = did_you_mean(statement.type_name, [*context.catalog.nodes, *context.catalog.edges])
+    context.fail(f"T10: unknown node/edge type `{statement.type_name}`", statement, hint=hint)
 
 
 def _node_statement(statement: tree.Statement, node: NodeType, context: Context) -> Statement:
@@ -112,7 +114,8 @@ def _property_type(
     at: tree.Assignment | tree.Where, owner: str, properties: Mapping[str, Property], context: Context
 ) -> PropertyType:
     if at.property not in properties:
-        context.fail(f"T11: type `{owner}` has no property `{at.property}`", at)
+        hint = did_you_mean(at.property, properties)
+        context.fail(f"T11: type `{owner}` has no property `{at.property}`", at, hint=hint)
     return properties[at.property].type
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from omnigraph.ids import did_you_mean
 from omnigraph.query.check.compatible import compatible
 from omnigraph.query.check.scope import Context, Found, Scope
 from omnigraph.query.syntax.tree import (
@@ -97,7 +98,8 @@ def _property_type(access: PropertyAccess, found: Found, context: Context) -> Pr
     else:
         properties, owner = context.catalog.edges[type_name].properties, f"edge `{type_name}`"
     if access.property not in properties:
-        context.fail(f"T6: {owner} has no property `{access.property}`", access)
+        hint = did_you_mean(access.property, properties)
+        context.fail(f"T6: {owner} has no property `{access.property}`", access, hint=hint)
     return properties[access.property].type
 
 

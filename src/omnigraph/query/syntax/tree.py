@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
+from omnigraph import limits
 from omnigraph.errors import QueryNotFound
+from omnigraph.ids import did_you_mean
 from omnigraph.schema.catalog import PropertyType
 
 
@@ -328,8 +330,11 @@ class QueryFile:
         if name is None:
             if len(self.queries) == 1:
                 return self.queries[0]
-            raise QueryNotFound(f"the text holds {len(self.queries)} queries; say which one by name", query=None)
+            names = ", ".join(query.name for query in self.queries[: limits.NAMES_LISTED])
+            message = f"the text holds {len(self.queries)} queries; say which one by name"
+            raise QueryNotFound(message, hint=f"it has {names}" if names else None, query=None)
         for query in self.queries:
             if query.name == name:
                 return query
-        raise QueryNotFound(f"query '{name}' not found", query=name)
+        hint = did_you_mean(name, (query.name for query in self.queries))
+        raise QueryNotFound(f"query '{name}' not found", hint=hint, query=name)

@@ -30,6 +30,12 @@ class SchemaPlan:
     steps: tuple[Step, ...]
     warnings: tuple[Finding, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"SchemaPlan({'supported' if self.supported else 'refused'}, {len(self.steps)} steps)"
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines()) or "no schema changes"
+
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON values."""
         return {

@@ -21,6 +21,7 @@ from omnigraph.spark.plans.context import Context
 from omnigraph.spark.plans.finish import finish
 from omnigraph.spark.plans.mentioned import refuse_search
 from omnigraph.spark.plans.steps import Bindings, run_steps
+from omnigraph.storage.texts import text_of
 
 #: The engine's other rules save work that Spark does not do or plans by itself.
 RULES: tuple[Rule, ...] = (order_pattern, place_predicates, semi_join)
@@ -34,7 +35,7 @@ def compile_query(
     name: str | None,
     params: Mapping[str, object] | None,
 ) -> DataFrame:
-    text, file = (source.read_text(encoding="utf-8-sig"), str(source)) if isinstance(source, Path) else (source, None)
+    text, file = text_of(source, ".gq")
     query = check_read(parse_queries(text, file).find(name), catalog)
     refuse_search(query)
     values = bind_params(query, params)

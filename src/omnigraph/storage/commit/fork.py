@@ -7,8 +7,6 @@ nobody accounts for.
 
 from __future__ import annotations
 
-from typing import Any
-
 from omnigraph import failpoints, ids
 from omnigraph.errors import BranchNotFound
 from omnigraph.storage.commit import sidecar
@@ -42,9 +40,9 @@ def writable(store: GraphStore, snapshot: Snapshot, pin: Pin, fence: Fence | Non
     branch = store.lance_branch(snapshot.branch)
     if pin.branch == branch or branch is None:
         return store.tables.at(pin.location, pin.branch, pin.version, pin.origin)
-    refs = store.tables.branches(pin.location)
-    if _is_untouched(store, refs.get(branch), pin, branch):
-        return store.tables.newest(pin.location, branch)
+    untouched = _untouched(store, pin, branch)
+    if untouched is not None:
+        return untouched
     if fence is not None:
         return _fork(store, snapshot, pin, branch)
     with store.sections.hold(snapshot.branch) as own:
@@ -55,9 +53,9 @@ def writable(store: GraphStore, snapshot: Snapshot, pin: Pin, fence: Fence | Non
 
 
 def _fork(store: GraphStore, snapshot: Snapshot, pin: Pin, branch: str) -> Handle:
-    ref = store.tables.branches(pin.location).get(branch)
-    if _is_untouched(store, ref, pin, branch):
-        return store.tables.newest(pin.location, branch)
+    untouched = _untouched(store, pin, branch)
+    if untouched is not None:
+        return untouched
     record = _record(snapshot.branch, pin, store.tables.uri(pin.location))
     sidecar.write(store.objects, record)
     failpoints.reach("mutation.post_sidecar_pre_fork")
@@ -72,9 +70,11 @@ def drop_fork(store: GraphStore, location: str, branch: str) -> None:
     """Remove a branch of a table that no graph branch shows, with what dead branches forked from it.
 
     The caller holds the section of the branch. Lance keeps a branch while another one was forked from it; such a child
-    is the fork of a write that never came to its commit, on a graph branch that is gone or was made anew.
+    is the fork of a write that never came to its commit, on a graph branch that is gone or was made anew. A branch
+    that has no ref has no child either.
     """
-    for child in _children(store, location, branch):
+    children = _children(store, location, branch) if store.tables.ref(location, branch) is not None else []
+    for child in children:
         with store.sections.hold(child):
             if child in _children(store, location, branch) and not _is_shown(store, location, child):
                 drop_fork(store, location, child)
@@ -93,13 +93,13 @@ def _is_shown(store: GraphStore, location: str, branch: str) -> bool:
     return any(pin.location == location and pin.branch == branch for pin in pins)
 
 
-def _is_untouched(store: GraphStore, ref: dict[str, Any] | None, pin: Pin, branch: str) -> bool:
-    """Whether a fork stands exactly on the pin and carries no commit of its own."""
-    return (
-        ref is not None
-        and (ref["parent_branch"], ref["parent_version"]) == (pin.branch, pin.version)
-        and store.tables.newest(pin.location, branch).version == pin.version
-    )
+def _untouched(store: GraphStore, pin: Pin, branch: str) -> Handle | None:
+    """A fork that stands exactly on the pin and carries no commit of its own."""
+    ref = store.tables.ref(pin.location, branch)
+    if ref is None or (ref.parent_branch, ref.parent_version) != (pin.branch, pin.version):
+        return None
+    handle = store.tables.newest(pin.location, branch)
+    return handle if handle.version == pin.version else None
 
 
 def _record(graph_branch: str, pin: Pin, uri: str) -> Sidecar:

@@ -7,10 +7,11 @@ or drops the write, see `recovery/sweep.py`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 
 from omnigraph import failpoints, ids, limits
 from omnigraph.errors import (
@@ -29,7 +30,7 @@ from omnigraph.errors import (
 )
 from omnigraph.storage import durable, lineage, schema_files
 from omnigraph.storage.commit import sidecar
-from omnigraph.storage.commit.apply import change_of, commit_table, location_of, staged_of
+from omnigraph.storage.commit.apply import change_of, commit_table
 from omnigraph.storage.commit.fork import BaseMoved, writable
 from omnigraph.storage.commit.prepared import Merged as Merged
 from omnigraph.storage.commit.prepared import Prepared as Prepared
@@ -52,6 +53,11 @@ class Workspace:
     store: GraphStore
     snapshot: Snapshot
     fence: Fence | None
+
+    @property
+    def threads(self) -> int:
+        """How many tables are worked on at once: on a disk that takes processors, on an object store it is waiting."""
+        return min(limits.TABLE_THREADS, os.cpu_count() or 1) if self.store.location.is_local else limits.TABLE_THREADS
 
     def writable(self, table_key: str) -> tuple[Pin, Handle]:
         """A table to stage on. The first write of a branch to a table forks it."""
@@ -147,7 +153,9 @@ def _prepare(store: GraphStore, writer: Writer, base: Snapshot, fence: Fence | N
                 expected=writer.if_commit,
                 actual=head,
             )
-    return writer.prepare(Workspace(store, base, fence))
+    prepared = writer.prepare(Workspace(store, base, fence))
+    _sync_staged(store, writer.branch, prepared)
+    return prepared
 
 
 def _check_reads(first: Snapshot, fresh: Snapshot, prepared: Prepared) -> None:
@@ -173,7 +181,6 @@ def _commit(store: GraphStore, writer: Writer, base: Snapshot, prepared: Prepare
     if writer.gate:
         writer.gate()
     failpoints.reach("write.after_gate_checks")
-    _sync_staged(store, record)
     sidecar.write(store.objects, record)
     failpoints.reach("write.after_sidecar")
     try:
@@ -198,6 +205,8 @@ def _commit(store: GraphStore, writer: Writer, base: Snapshot, prepared: Prepare
     for table, handle in zip(record.tables, handles, strict=True):
         pin = published.snapshot.pins[table.table_key]
         store.tables.remember(pin.location, pin.branch, pin.origin, handle)
+        before = prepared.tables[table.table_key]
+        store.effects.keep(pin, before.pin, before.staged.effect, handle)
     _finish(store, record)
     store.mirror.note(published.snapshot, published.commit)
     return published.commit
@@ -215,9 +224,10 @@ def _finish(store: GraphStore, record: Sidecar) -> None:
 
 
 def _check_gate(store: GraphStore, prepared: Prepared) -> None:
-    """Every table stands where the graph says; the section keeps it there."""
-    for key, table in prepared.tables.items():
-        head = _newest_version(store, table)
+    """Every table stands where the graph says; the section keeps it there. A look at an object store takes a while."""
+    tables = prepared.tables
+    looks = map if store.location.is_local else _threads().map
+    for (key, table), head in zip(tables.items(), looks(partial(_newest_version, store), tables.values()), strict=True):
         if head < table.pin.version:
             raise InternalError(f"table '{key}' is at version {head}, below the {table.pin.version} the graph shows")
         if head > table.pin.version:
@@ -322,11 +332,14 @@ def _settle(store: GraphStore, record: Sidecar, prepared: Prepared, error: OmniG
     )
 
 
-def _sync_staged(store: GraphStore, record: Sidecar) -> None:
-    """What the record promises to be there must be on the disk before the record is."""
-    if not store.location.is_local:
+def _sync_staged(store: GraphStore, branch: str, prepared: Prepared) -> None:
+    """What the record is going to promise must be on the disk before the record is. Outside the section, if possible:
+    nobody need wait for it there."""
+    if not store.location.is_local or not limits.fsync_enabled():
         return
     files: list[str] = []
-    for table in record.tables:
-        files += durable.files_of(store.tables.uri(location_of(table), table.branch), staged_of(table).operation)
-    durable.sync_files(files, store.location.uri)
+    for table in prepared.tables.values():
+        root = store.tables.uri(table.pin.location, store.lance_branch(branch))
+        files += durable.files_of(root, table.staged.operation)
+    with store_errors("sync the staged files"):
+        durable.sync_files(files, store.location.uri)

@@ -14,7 +14,6 @@ from typing import Any
 
 import lance
 import pyarrow as pa
-import pyarrow.compute as pc
 from lance.fragment import write_fragments
 
 from omnigraph import failpoints, limits
@@ -73,7 +72,7 @@ class StagedPublish:
     commit: Commit
     after: Snapshot  # without its handle and addresses, which the commit brings
     operation: Any
-    present: list[int]  # offsets of the rows of the present in the newest fragment
+    present: list[int]  # offsets of the rows of the present in the newest fragment; those of recent commits follow
 
 
 def publish(
@@ -125,9 +124,9 @@ def stage_publish(store: GraphStore, base: Snapshot, change: GraphChange, fence:
     pins, hidden = _after(base, change)
     after = Snapshot(base.branch, commit.version, head, pins, hidden, {}, None, base.identity)
     with store_errors("stage the publish"):
-        operation, present = _write_rows(base, change, commit, after)
+        operation, present, recent = _write_rows(base, change, commit, after)
         _sync_rows(store, base.branch, operation)
-    return StagedPublish(base, commit, after, operation, present)
+    return StagedPublish(base, commit, replace(after, recent=recent), operation, list(range(present)))
 
 
 def check_change(base: Snapshot, change: GraphChange) -> None:
@@ -210,7 +209,7 @@ def _attempt(store: GraphStore, staged: StagedPublish, operation_id: str) -> Pub
 
 def _landed(store: GraphStore, branch: str, commit: Commit) -> Published | None:
     snapshot = store.refresh(branch)
-    found = lineage.find_commit(snapshot.handle, commit.id)
+    found = lineage.find_commit(snapshot, commit.id)
     return Published(found, snapshot) if found else None
 
 
@@ -236,8 +235,12 @@ def _after(base: Snapshot, change: GraphChange) -> tuple[dict[str, Pin], dict[st
     return dict(sorted(pins.items())), dict(sorted(hidden.items()))
 
 
-def _write_rows(base: Snapshot, change: GraphChange, commit: Commit, after: Snapshot) -> tuple[Any, list[int]]:
-    """Write the fragment that describes the present after this publish; returns the operation and where it lies."""
+def _write_rows(base: Snapshot, change: GraphChange, commit: Commit, after: Snapshot) -> tuple[Any, int, pa.Table]:
+    """Write the fragment that describes the present after this publish.
+
+    Returns:
+        The operation, how many rows of the fragment are of the present, and the rows behind them.
+    """
     present = [manifest.table_row(pin) for pin in after.pins.values()]
     present += [manifest.hidden_row(entry) for entry in after.hidden.values()]
     if after.head:
@@ -245,36 +248,31 @@ def _write_rows(base: Snapshot, change: GraphChange, commit: Commit, after: Snap
     unchanged = {pin.table_key for pin in change.pins if base.pins.get(pin.table_key) == pin}
     past = [manifest.table_version_row(pin) for pin in change.pins if pin.table_key not in unchanged]
     past += [manifest.tombstone_row(key, version) for key, version in change.tombstones]
-    past += [manifest.commit_row(known) for known in _unknown(base, change.merged_commits)]
+    past += [manifest.commit_row(known) for known in lineage.unknown_commits(base, change.merged_commits)]
     past.append(manifest.commit_row(commit))
 
-    removed, changed, merged = set(), [], _history_to_merge(base.handle)
-    replaced = _replaced(base, change)
+    replaced, merged = _replaced(base, change), _history_to_merge(base.handle)
+    new, recent = [], manifest.to_arrow(past)
+    rewritten = merged
+    if merged:
+        new += _write(base.handle, _history(base.handle, merged, replaced))
+    elif base.recent is not None and base.recent.num_rows <= limits.MANIFEST_RECENT_ROWS:
+        rewritten = set(base.present_rows)
+        recent = pa.concat_tables([manifest.past_rows(base.recent, replaced) if replaced else base.recent, recent])
+    removed, changed = set(rewritten), []
     for fragment_id, offsets in _rows_to_replace(base, replaced).items():
-        if fragment_id in merged:
+        if fragment_id in rewritten:
             continue
         left = base.handle.get_fragment(fragment_id).delete_rows(offsets)
         if left is None:
             removed.add(fragment_id)
         else:
             changed.append(left)
-    new = []
-    if merged:
-        new += _write(base.handle, _history(base.handle, merged, replaced))
-        removed |= merged
-    new += _write(base.handle, manifest.to_arrow([*present, *past]))
+    new += _write(base.handle, pa.concat_tables([manifest.to_arrow(present), recent]))
     operation = lance.LanceOperation.Update(
         removed_fragment_ids=sorted(removed), updated_fragments=changed, new_fragments=new
     )
-    return operation, list(range(len(present)))
-
-
-def _unknown(base: Snapshot, commits: tuple[Commit, ...]) -> list[Commit]:
-    """Those of the copied commits that the branch does not have: a commit has one row."""
-    if not commits:
-        return []
-    known = set(lineage.recorded_commits(base.handle))
-    return [commit for commit in commits if commit.id not in known]
+    return operation, len(present), recent
 
 
 def _replaced(base: Snapshot, change: GraphChange) -> list[str]:
@@ -321,9 +319,7 @@ def _history_to_merge(handle: Handle) -> set[int]:
 def _history(handle: Handle, fragment_ids: set[int], replaced: list[str]) -> pa.Table:
     """The rows of the past in some fragments; rows of the present are written anew by the publish."""
     rows = handle.scanner(fragments=[handle.get_fragment(number) for number in sorted(fragment_ids)]).to_table()
-    present = pc.is_in(rows.column("object_type"), value_set=pa.array(manifest.PRESENT))
-    gone = pc.is_in(rows.column("object_id"), value_set=pa.array(replaced, pa.string()))
-    return rows.filter(pc.invert(pc.or_(present, gone)))
+    return manifest.past_rows(rows, replaced)
 
 
 def _write(handle: Handle, rows: pa.Table) -> list[Any]:

@@ -14,13 +14,14 @@ from typing import Any
 import lance
 import pyarrow as pa
 from lance.bitmap import Bitmap
-from lance.fragment import FragmentMetadata
+from lance.fragment import DataFile, FragmentMetadata
 
 from omnigraph.errors import InternalError
 from omnigraph.storage.reshape import schema_from_parts, schema_to_parts
 from omnigraph.storage.stage import Staged
 
 _OPERATIONS = lance.LanceOperation
+_FILE_FIELDS = tuple(field.name for field in dataclasses.fields(DataFile))
 
 
 def to_json(staged: Staged) -> dict[str, Any]:
@@ -106,7 +107,33 @@ def _arrow(schema: Any) -> pa.Schema:
 
 
 def _fragments(fragments: Any) -> list[dict[str, Any]]:
-    return [fragment.to_json() for fragment in fragments]
+    return [_fragment_to_json(fragment) for fragment in fragments]
+
+
+def _fragment_to_json(fragment: Any) -> dict[str, Any]:
+    """What Lance's own `to_json` gives, without the copies of all lists that it makes on the way."""
+    if fragment.overlays:
+        return dict(fragment.to_json())
+    return {
+        "id": fragment.id,
+        "files": [_file_to_json(file) for file in fragment.files],
+        "overlays": [],
+        "physical_rows": fragment.physical_rows,
+        "deletion_file": fragment.deletion_file.asdict() if fragment.deletion_file is not None else None,
+        "row_id_meta": fragment.row_id_meta.asdict() if fragment.row_id_meta is not None else None,
+        "created_at_version_meta": _version_meta(fragment.created_at_version_meta),
+        "last_updated_at_version_meta": _version_meta(fragment.last_updated_at_version_meta),
+    }
+
+
+def _file_to_json(file: DataFile) -> dict[str, Any]:
+    values = {name: getattr(file, name) for name in _FILE_FIELDS}
+    values["path"] = values.pop("_path")
+    return values
+
+
+def _version_meta(meta: Any) -> Any:
+    return json.loads(meta.json()) if meta is not None else None
 
 
 def _read_fragments(records: list[dict[str, Any]]) -> list[FragmentMetadata]:

@@ -6,7 +6,7 @@ changes, not their size.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from omnigraph.storage.delta.candidates import ID, Rows, Settled
 from omnigraph.storage.delta.columns import Side
 from omnigraph.storage.images import RowIds
+from omnigraph.storage.same_rows import Mask
 
 
 class Method(StrEnum):
@@ -117,6 +118,14 @@ class TableDelta:
         """Later rows of inserted or updated ids, in the order given; other ids are left out."""
         return _images(self._after, [self._settled.inserted, self._settled.updated_after], ids)
 
+    def places_before(self, ids: pa.Array, columns: Sequence[str] = ()) -> pa.Table | None:
+        """Where earlier rows of updated or deleted ids lie, as a look-up by id would tell, with further columns.
+
+        None when the comparison did not come by it; then look them up.
+        """
+        rows, known = _row_ids([self._settled.deleted, self._settled.updated_before], ids)
+        return self._before.places(rows, [ID, *columns]) if self._before is not None and known.all() else None
+
     def ordered(self, ops: Container[str] = (INSERT, UPDATE, DELETE)) -> OrderedChanges:
         """All changes of some kinds, ascending by id."""
         found, none = self._settled, np.array([], np.uint64)
@@ -142,15 +151,21 @@ class TableDelta:
 
 
 def _images(side: Side | None, parts: list[Rows], ids: pa.Array) -> pa.Table:
+    rows, known = _row_ids(parts, ids)
+    return _rows_of(side, rows[known])
+
+
+def _row_ids(parts: list[Rows], ids: pa.Array) -> tuple[RowIds, Mask]:
+    """Row ids of some ids, and which of them are known."""
     wanted = ids.cast(pa.string())
-    places = [pc.index_in(wanted, value_set=part.ids) for part in parts]
     rows = np.zeros(len(wanted), np.uint64)
     known = np.zeros(len(wanted), np.bool_)
-    for part, positions in zip(parts, places, strict=True):
+    for part in parts:
+        positions = pc.index_in(wanted, value_set=part.ids)
         here = positions.is_valid().to_numpy(zero_copy_only=False)
         rows[here] = part.row_ids[positions.drop_null().to_numpy(zero_copy_only=False)]
         known |= here
-    return _rows_of(side, rows[known])
+    return rows, known
 
 
 def _rows_of(side: Side | None, row_ids: RowIds, total: int | None = None) -> pa.Table:

@@ -18,8 +18,17 @@ from omnigraph import limits
 from omnigraph.errors import ChangeSchemaBoundary
 from omnigraph.storage.blobs import is_blob
 from omnigraph.storage.faults import store_errors
-from omnigraph.storage.images import RowIds, plain_field, rows_at
+from omnigraph.storage.images import ROW_ADDRESS, ROW_ID, RowIds, places_of, plain_field, rows_at
 from omnigraph.storage.tables import Handle
+
+
+@dataclass(frozen=True, slots=True)
+class _KeptRows:
+    """Some complete images, and where their rows lie if that is known."""
+
+    row_ids: RowIds
+    rows: pa.Table
+    addresses: RowIds | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +45,7 @@ class Side:
     columns: tuple[str, ...]
     schema: pa.Schema
     blob_columns: tuple[int, ...]
-    _kept: list[tuple[RowIds, pa.Table]] = field(default_factory=list, repr=False, compare=False)
+    _kept: list[_KeptRows] = field(default_factory=list, repr=False, compare=False)
 
     def images(self, row_ids: RowIds, total: int | None = None) -> pa.Table:
         """Complete rows; ``total`` is how many of them will be asked for in several calls."""
@@ -48,6 +57,8 @@ class Side:
 
         When that is much of a table which fits into memory, the table is read once instead of row by row.
         """
+        if self._recalled(row_ids) is not None:
+            return self.images
         positions = [each for each in range(len(self.columns)) if each not in self.blob_columns]
         if not self._is_best_read_whole(row_ids, positions):
             total = len(row_ids)
@@ -74,18 +85,37 @@ class Side:
         names = [self.columns[each] for each in positions]
         return self._shown(rows_at(self.handle, row_ids, names, total), positions)
 
-    def _remembered(self, row_ids: RowIds, rows: pa.Table) -> pa.Table:
+    def would_keep(self, rows: int, row_bytes: float) -> bool:
+        """Whether so many rows of this size are few enough to be read with all columns, and kept, when looked for."""
+        return not self.blob_columns and rows <= limits.FILTERED_ROWS and rows * row_bytes <= limits.DELTA_KEPT_BYTES
+
+    def keep(self, rows: pa.Table) -> None:
+        """Take complete rows as stored, with row ids and addresses; whoever asks for some gets them from here."""
+        row_ids, addresses = (np.asarray(rows.column(name).to_numpy(), np.uint64) for name in (ROW_ID, ROW_ADDRESS))
+        shown = self._shown(rows.select(list(self.columns)), range(len(self.columns)))
+        self._remembered(row_ids, shown, addresses)
+
+    def places(self, row_ids: RowIds, columns: Sequence[str]) -> pa.Table | None:
+        """Columns, row ids and addresses of some rows in their order; None when they were not kept."""
+        for kept in self._kept:
+            at = places_of(row_ids, kept.row_ids)
+            if kept.addresses is not None and (at >= 0).all():
+                found = kept.rows.select(list(columns)).take(pa.array(at))
+                found = found.append_column(ROW_ID, pa.array(row_ids, pa.uint64()))
+                return found.append_column(ROW_ADDRESS, pa.array(kept.addresses[at]))
+        return None
+
+    def _remembered(self, row_ids: RowIds, rows: pa.Table, addresses: RowIds | None = None) -> pa.Table:
         """Few rows that were compared are most likely asked for next."""
         if not self.blob_columns and len(row_ids) and rows.nbytes <= limits.DELTA_KEPT_BYTES:
-            self._kept[:] = [(row_ids, rows)]
+            self._kept[:] = [_KeptRows(row_ids, rows, addresses)]
         return rows
 
     def _recalled(self, row_ids: RowIds) -> pa.Table | None:
-        for known, rows in self._kept:
-            order = np.argsort(known)
-            places = order[np.minimum(np.searchsorted(known, row_ids, sorter=order), len(known) - 1)]
-            if np.array_equal(known[places], row_ids):
-                return rows.take(pa.array(places))
+        for kept in self._kept:
+            at = places_of(row_ids, kept.row_ids)
+            if (at >= 0).all():
+                return kept.rows.take(pa.array(at))
         return None
 
     def _shown(self, rows: pa.Table, positions: Sequence[int]) -> pa.Table:

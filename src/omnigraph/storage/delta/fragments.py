@@ -7,6 +7,7 @@ read. Parts that one side has alone are candidates as a whole.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.storage.delta.candidates import ID, Candidates, Rows, no_rows, rows_of
-from omnigraph.storage.delta.live import State, moved_rows
+from omnigraph.storage.delta.columns import Matched, Side
+from omnigraph.storage.delta.live import Moved, State, addresses_in, moved_places
 from omnigraph.storage.faults import store_errors
-from omnigraph.storage.images import RowIds, existing_rows
+from omnigraph.storage.images import RowIds, existing_rows, rows_at_addresses
 from omnigraph.storage.tables import Handle
 
 
@@ -50,14 +52,47 @@ def plan(before: Handle, after: Handle) -> FragmentPlan:
     return FragmentPlan(tuple(before_only), tuple(after_only), tuple(thinned), rows)
 
 
-def candidates(before: State, after: State, plan_: FragmentPlan) -> Candidates:
-    """Every row that the plan cannot rule out."""
-    with store_errors("compare two versions of a table"):
-        lost, regained = moved_rows(before, after, plan_.thinned)
-        return Candidates(
-            _joined(_scanned(before.handle, plan_.before_only), rows_by_row_id(before.handle, lost)),
-            _joined(_scanned(after.handle, plan_.after_only), rows_by_row_id(after.handle, regained)),
-        )
+def candidates(before: State, after: State, matched: Matched, plan_: FragmentPlan) -> Candidates:
+    """Every row that the plan cannot rule out. The two sides are read at the same time."""
+    with store_errors("compare two versions of a table"), ThreadPoolExecutor(1) as beside:
+        lost, regained = moved_places(before, after, plan_.thinned)
+        old = beside.submit(_found, matched.before, plan_.before_only, lost)
+        new = _found(matched.after, plan_.after_only, regained)
+        return Candidates(old.result(), new)
+
+
+def _found(side: Side, fragments: tuple[int, ...], moved: Moved) -> Rows:
+    """Rows of whole fragments and rows at some places. Few of them are read completely and kept: what they hold is
+    asked for next, and most of the way to a row is finding it."""
+    whole = [side.handle.get_fragment(number) for number in fragments]
+    count = sum(fragment.metadata.physical_rows for fragment in whole) + len(moved)
+    if count == 0:
+        return no_rows()
+    if side.would_keep(count, _row_bytes(side.handle)):
+        table = _complete(side, whole, moved)
+        side.keep(table)
+        return rows_of(table)
+    parts = [existing_rows(side.handle, moved.row_ids, [ID])] if len(moved) else []
+    if whole:
+        parts.append(side.handle.scanner(columns=[ID], fragments=whole, with_row_id=True).to_table())
+    return rows_of(pa.concat_tables(parts))
+
+
+def _complete(side: Side, whole: list[Any], moved: Moved) -> pa.Table:
+    """All columns of few rows, row ids and addresses in one read."""
+    columns = list(side.columns)
+    if not len(moved):
+        scanner = side.handle.scanner(columns=columns, fragments=whole, with_row_id=True, with_row_address=True)
+        return scanner.to_table()
+    every = [addresses_in(fragment.fragment_id, fragment.metadata.physical_rows) for fragment in whole]
+    return rows_at_addresses(side.handle, np.concatenate([moved.addresses, *every]), columns)
+
+
+def _row_bytes(handle: Handle) -> float:
+    """What a row takes on the disk, on average."""
+    pieces = [fragment.metadata for fragment in handle.get_fragments()]
+    size = sum(file.file_size_bytes or 0 for piece in pieces for file in piece.files)
+    return float(size / max(1, sum(piece.physical_rows for piece in pieces)))
 
 
 def rows_by_row_id(handle: Handle, row_ids: RowIds) -> Rows:
@@ -85,14 +120,3 @@ def _shapes(handle: Handle) -> dict[int, _Shape]:
             meta.physical_rows,
         )
     return shapes
-
-
-def _scanned(handle: Handle, fragments: tuple[int, ...]) -> Rows:
-    if not fragments:
-        return no_rows()
-    chosen = [handle.get_fragment(number) for number in fragments]
-    return rows_of(handle.scanner(columns=[ID], fragments=chosen, with_row_id=True).to_table())
-
-
-def _joined(one: Rows, other: Rows) -> Rows:
-    return Rows(pa.concat_arrays([one.ids, other.ids]), np.concatenate([one.row_ids, other.row_ids]))

@@ -10,23 +10,23 @@ from __future__ import annotations
 import io
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from lance.fragment import RowIdSequence
 
 from omnigraph import limits
 from omnigraph.storage.faults import READ_EXCEPTIONS
 from omnigraph.storage.images import RowIds
 from omnigraph.storage.manifest import Pin
+from omnigraph.storage.row_ids import row_ids_in_metadata
 from omnigraph.storage.tables import Handle, Tables
 
 Offsets = npt.NDArray[np.int64]
 
 _NONE = np.array([], np.uint64)
 _OFFSET = np.uint64(0xFFFFFFFF)
+_FRAGMENT = np.uint64(32)  # bits of an address below the number of its fragment
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,21 +38,56 @@ class State:
     handle: Handle
 
 
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Rows that only one of two states shows: some places of fragments that both have."""
+
+    parts: tuple[tuple[_Fragment, Offsets], ...]
+
+    def __len__(self) -> int:
+        return sum(len(offsets) for _, offsets in self.parts)
+
+    @property
+    def addresses(self) -> RowIds:
+        """Free: an address says just this, the fragment and the place in it."""
+        return np.concatenate([_NONE, *(_addresses(part.number, offsets) for part, offsets in self.parts)])
+
+    @property
+    def row_ids(self) -> RowIds:
+        """Costs as much as the fragments are large."""
+        return np.concatenate([_NONE, *(part.row_ids(offsets) for part, offsets in self.parts)])
+
+
+def addresses_in(fragment: int, rows: int) -> RowIds:
+    """Addresses of all places of a fragment, deleted ones included."""
+    return _addresses(fragment, np.arange(rows))
+
+
+def _addresses(fragment: int, offsets: Offsets) -> RowIds:
+    return offsets.astype(np.uint64) + (np.uint64(fragment) << _FRAGMENT)
+
+
 def moved_rows(before: State, after: State, fragments: tuple[int, ...]) -> tuple[RowIds, RowIds]:
     """Row ids of the rows that are live only before, and only after, in fragments with the same data files."""
-    if not fragments:
-        return _NONE, _NONE
+    lost, regained = moved_places(before, after, fragments)
+    return lost.row_ids, regained.row_ids
 
-    def compare(number: int) -> tuple[RowIds, RowIds]:
+
+def moved_places(before: State, after: State, fragments: tuple[int, ...]) -> tuple[Moved, Moved]:
+    """The same rows by where they lie."""
+
+    def compare(number: int) -> tuple[tuple[_Fragment, Offsets], tuple[_Fragment, Offsets]]:
         old, new = _Fragment(before, number), _Fragment(after, number)
         gone_before, gone_after = old.deleted(), new.deleted()
         lost = np.setdiff1d(gone_after, gone_before, assume_unique=True)
-        regained = np.setdiff1d(gone_before, gone_after, assume_unique=True)
-        return old.row_ids(lost), new.row_ids(regained)
+        return (old, lost), (new, np.setdiff1d(gone_before, gone_after, assume_unique=True))
 
-    with ThreadPoolExecutor(min(limits.TABLE_THREADS, len(fragments))) as threads:
-        pairs = list(threads.map(compare, fragments))
-    return np.concatenate([lost for lost, _ in pairs]), np.concatenate([regained for _, regained in pairs])
+    if before.tables.is_local or len(fragments) <= 1:
+        pairs = [compare(number) for number in fragments]  # a local file is read before a thread has started
+    else:
+        with ThreadPoolExecutor(min(limits.TABLE_THREADS, len(fragments))) as threads:
+            pairs = list(threads.map(compare, fragments))
+    return Moved(tuple(old for old, _ in pairs)), Moved(tuple(new for _, new in pairs))
 
 
 class _Fragment:
@@ -60,6 +95,7 @@ class _Fragment:
 
     def __init__(self, state: State, number: int) -> None:
         self._state = state
+        self.number = number
         self._fragment = state.handle.get_fragment(number)
         self._meta = self._fragment.metadata
         self._scanned: tuple[Offsets, RowIds] | None = None
@@ -78,7 +114,7 @@ class _Fragment:
         """Row ids at places that hold a row."""
         if len(offsets) == 0:
             return _NONE
-        known = self._sequence()
+        known = row_ids_in_metadata(self._meta)
         if known is not None:
             return known[offsets]
         live, row_ids = self._live()
@@ -97,14 +133,6 @@ class _Fragment:
             return np.unique(column.to_numpy().astype(np.int64))
         except READ_EXCEPTIONS:
             return None
-
-    def _sequence(self) -> RowIds | None:
-        try:
-            sequence: Any = RowIdSequence.from_inline_metadata(self._meta.row_id_meta)
-            row_ids = np.asarray(sequence.to_pyarrow().to_numpy(), np.uint64)
-        except READ_EXCEPTIONS:
-            return None
-        return row_ids if len(row_ids) == self._meta.physical_rows else None
 
     def _live(self) -> tuple[Offsets, RowIds]:
         if self._scanned is None:

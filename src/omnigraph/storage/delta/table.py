@@ -68,7 +68,8 @@ def _find(tables: Tables, before: Pin, after: Pin, matched: Matched, asked: Meth
     is_cheap = plan.rewritten_rows <= limits.DELTA_REWRITTEN_ROWS
     if asked is None and not is_cheap and versions.applies(tables, before, after):
         return Method.VERSIONS, versions.candidates(old, new)
-    return Method.FRAGMENTS, fragments.candidates(State(tables, before, old), State(tables, after, new), plan)
+    states = State(tables, before, old), State(tables, after, new)
+    return Method.FRAGMENTS, fragments.candidates(*states, matched, plan)
 
 
 def _one_sided(tables: Tables, before: Pin | None, after: Pin | None) -> TableDelta:

@@ -72,8 +72,8 @@ def _same_lineage(tables: Tables, old: Pin, new: Pin) -> bool:
         return False
     if old.branch == new.branch:
         return True
-    ref = tables.branches(new.location).get(new.branch) if new.branch is not None else None
-    return ref is not None and (ref["parent_branch"], ref["parent_version"]) == (old.branch, old.version)
+    ref = tables.ref(new.location, new.branch) if new.branch is not None else None
+    return ref is not None and (ref.parent_branch, ref.parent_version) == (old.branch, old.version)
 
 
 def _is_understood(handle: Handle, version: int) -> bool:

@@ -34,7 +34,7 @@ def finish(store: GraphStore, record: Sidecar, fence: Fence) -> None:
     if record.commit is None:
         raise RecoveryRequired(f"the record {record.operation_id} names no commit", operation_id=record.operation_id)
     snapshot = store.refresh(record.branch, migrate_layout=True)
-    published = lineage.find_commit(snapshot.handle, record.commit.id)
+    published = lineage.find_commit(snapshot, record.commit.id)
     if published:
         _close(store, record, Published(published, snapshot))
         return

@@ -76,6 +76,10 @@ class VerifyReport:
     checks: tuple[Check, ...]
     problems: tuple[Problem, ...]
 
+    def __repr__(self) -> str:
+        found = "ok" if not self.problems else f"{'ok' if self.ok else 'not ok'}, {len(self.problems)} problems"
+        return f"VerifyReport({found}, {len(self.checks)} checks)"
+
     def to_dict(self) -> dict[str, Any]:
         """The JSON form."""
         return {

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.errors import InvalidRecord, InvalidRow
+from omnigraph.ids import did_you_mean
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.write.load.json_value import json_value
 from omnigraph.write.load.strict_json import parse_line, shown
@@ -62,7 +63,8 @@ def _graph_record(catalog: Catalog, members: dict[str, Any], number: int) -> Rec
         type_ = catalog.edge_by_word(name)
         ends = {"src": _text(members, "from", number), "dst": _text(members, "to", number)} if type_ else {}
     if type_ is None:
-        raise InvalidRecord(f"line {number}: unknown {'node' if 'type' in members else 'edge'} type '{name}'")
+        kind, names = ("node", list(catalog.nodes)) if "type" in members else ("edge", list(catalog.edges))
+        raise InvalidRecord(f"line {number}: unknown {kind} type '{name}'", hint=did_you_mean(name, names))
     data = members.get("data", {})
     if not isinstance(data, dict):
         raise InvalidRecord(f"line {number}: graph batch field 'data' must be an object, got {shown(data)}")
@@ -92,7 +94,12 @@ def _properties(type_: NodeType | EdgeType, data: dict[str, Any], number: int) -
             _refuse_physical(name, number)
             if isinstance(type_, EdgeType) and name in ("src", "dst"):
                 raise InvalidRecord(f"line {number}: edge data field '{name}' is reserved structural state")
-            raise InvalidRow(f"unknown input field '{name}' for '{type_.table_key}'", type=type_.name, property=name)
+            raise InvalidRow(
+                f"unknown input field '{name}' for '{type_.table_key}'",
+                hint=did_you_mean(name, type_.properties),
+                type=type_.name,
+                property=name,
+            )
     return values
 
 

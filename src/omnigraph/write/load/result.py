@@ -41,8 +41,21 @@ class LoadResult:
     engine: str = "embedded"
 
     @property
+    def counts(self) -> dict[str, int]:
+        """Records loaded by ``node:<Type>`` and ``edge:<Type>``."""
+        kinds = (("node", self.nodes), ("edge", self.edges))
+        return {f"{kind}:{name}": count for kind, found in kinds for name, count in found.items()}
+
+    @property
     def total(self) -> int:
+        """Records loaded, of all types together."""
         return sum(self.nodes.values()) + sum(self.edges.values())
+
+    def __repr__(self) -> str:
+        rejected = f", {self.rejects.num_rows} rejected" if self.rejects.num_rows else ""
+        types = f"{len(self.nodes)} node and {len(self.edges)} edge types"
+        made = f"commit {self.commit.id}" if self.commit is not None else "no commit"
+        return f"LoadResult({self.mode} on {self.branch}: {self.total} records of {types}{rejected}; {made})"
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form that every interface shows."""

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from omnigraph.errors import InputError, TypeNotFound
+from omnigraph.ids import did_you_mean
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.storage import inputs
 from omnigraph.write.load.blocks import read_errors
@@ -100,8 +101,18 @@ def find_type(catalog: Catalog, name: str) -> NodeType | EdgeType:
     """A node type by its exact name, an edge type ignoring case, either by its table key."""
     found = catalog.by_table_key(name) or catalog.nodes.get(name) or catalog.edge_by_word(name)
     if found is None:
-        raise TypeNotFound(f"unknown type '{name}'", type=name)
+        hint = did_you_mean(name, [*catalog.nodes, *catalog.edges])
+        raise TypeNotFound(f"unknown type '{name}'", hint=hint, type=name)
     return found
+
+
+def _type_named_by(catalog: Catalog, file: str) -> NodeType | EdgeType:
+    name = _stem(file)
+    try:
+        return find_type(catalog, name)
+    except TypeNotFound:
+        hint = f"{file} holds no types: name the file after one, or say which type it is"
+        raise TypeNotFound(f"unknown type '{name}'", hint=hint, type=name) from None
 
 
 def _required(type_: str | None) -> str:
@@ -152,7 +163,7 @@ def _file(catalog: Catalog, name: str, forced: Format | None, type_: NodeType | 
     if type_ is None and (known in (None, Format.JSONL) or (known is Format.JSON and not _names_type(catalog, name))):
         return Part(name, Format.JSONL)
     if type_ is None:
-        type_ = find_type(catalog, _stem(name))
+        type_ = _type_named_by(catalog, name)
     if known is None:
         raise InputError(f"cannot tell what {name} holds", hint="pass format=")
     return Part(name, Format.JSON if known is Format.JSONL else known, type_)

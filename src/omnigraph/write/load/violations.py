@@ -17,6 +17,9 @@ from omnigraph import limits
 from omnigraph.errors import CheckViolation, ConflictError, EnumViolation, InvalidRowSet, OmniGraphError, RangeViolation
 
 #: Order in which kinds are reported: what cannot be read or converted, then values, then rows together.
+#: Ends of the names of sources whose records are counted as rows; a table in memory is called ``<Type>``.
+_TABLES = (".csv", ".csv.gz", ".parquet", ".pq", ">")
+
 _VALUE_RULES = (RangeViolation, CheckViolation, EnumViolation)
 _SET_RULES = (InvalidRowSet, ConflictError)
 
@@ -49,6 +52,11 @@ class Violation:
     record: str
 
     @property
+    def place(self) -> str:
+        """Where it is, for people; a row of a CSV file is not its line, because a header and long texts take lines."""
+        return f"{self.file}, row {self.line}" if self.file.endswith(_TABLES) else f"{self.file}:{self.line}"
+
+    @property
     def stage(self) -> int:
         return 2 if isinstance(self.error, _SET_RULES) else 1 if isinstance(self.error, _VALUE_RULES) else 0
 
@@ -75,10 +83,9 @@ def failure(found: Iterable[Violation]) -> OmniGraphError:
 
 
 def placed(violation: Violation, shown: list[dict[str, Any]]) -> OmniGraphError:
-    """The error of a violation, saying where: ``… (people.jsonl:3)``."""
+    """The error of a violation, saying at the end of its hint where: ``… (people.jsonl:3)``."""
     error = violation.error
-    place = f"{violation.file}:{violation.line}"
-    error.hint = f"{error.hint}; {place}" if error.hint else place
+    error.hint = f"{error.hint}; {violation.place}" if error.hint else violation.place
     error.details.pop("row", None)
     error.details |= {"file": violation.file, "line": violation.line, "violations": shown}
     return error

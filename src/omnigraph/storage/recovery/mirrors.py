@@ -1,0 +1,85 @@
+"""Makes the copies of the commits tell what the manifest tells: on request, for every branch.
+
+A writer copies its commits a moment after they are visible; one that was killed in between leaves a gap until the next
+commit of its branch. Rows that are missing are appended. Copies that are told twice or differently are written anew,
+but only where the manifest itself records every commit: what other software keeps in the copies alone is never touched.
+"""
+
+from __future__ import annotations
+
+import lance
+import pyarrow as pa
+import pyarrow.compute as pc
+from lance.fragment import write_fragments
+
+from omnigraph.errors import BranchNotFound
+from omnigraph.storage import lineage, mirror
+from omnigraph.storage.faults import CommitConflictError, store_errors
+from omnigraph.storage.lineage import ACTORS_PATH, COMMITS_PATH
+from omnigraph.storage.snapshot import Snapshot
+from omnigraph.storage.store import GraphStore
+from omnigraph.storage.tables import DATA_STORAGE_VERSION, Handle
+
+_ID = "graph_commit_id"
+
+
+def mend_mirrors(store: GraphStore) -> int:
+    """Put the copies of every branch in order; returns for how many branches that took a write."""
+    mended = 0
+    for ref in store.branch_refs():
+        try:
+            mended += _mend(store, store.snapshot(ref.name))
+        except BranchNotFound:
+            continue  # deleted since it was listed
+    return mended
+
+
+def _mend(store: GraphStore, snapshot: Snapshot) -> bool:
+    """A copy that moves meanwhile is left to whoever moves it: that writer compares everything."""
+    with store_errors(f"copy the commits of branch '{snapshot.branch}'"):
+        wanted = lineage.own_commits(store.tables, snapshot)
+        if snapshot.head is None or all(commit.branch != snapshot.branch for commit in wanted):
+            return False  # of other software, or without commits of its own
+        commits, actors = mirror.commit_rows(wanted), mirror.actor_rows(wanted)
+        before = _versions(store, snapshot.branch)
+        if wanted and {commit.id for commit in wanted} <= lineage.recorded_commits(snapshot.handle).keys():
+            _rewrite_if_wrong(store, COMMITS_PATH, store.lance_branch(snapshot.branch), commits)
+            _rewrite_if_wrong(store, ACTORS_PATH, None, actors)
+        mirror.catch_up(store.tables, snapshot, store.sections)
+        return _versions(store, snapshot.branch) != before
+
+
+def _versions(store: GraphStore, branch: str) -> list[int]:
+    found = (
+        store.tables.newest_or_none(COMMITS_PATH, store.lance_branch(branch)),
+        store.tables.newest_or_none(ACTORS_PATH),
+    )
+    return [handle.version if handle is not None else 0 for handle in found]
+
+
+def _rewrite_if_wrong(store: GraphStore, path: str, branch: str | None, wanted: pa.Table) -> None:
+    """Rows of other branches, which the copy of the actors has, stay as they are."""
+    handle = store.tables.newest_or_none(path, branch)
+    if handle is None:
+        return
+    rows = handle.to_table().cast(wanted.schema)
+    about_others = pc.invert(pc.is_in(rows.column(_ID), value_set=wanted.column(_ID).combine_chunks()))
+    own = rows.filter(pc.invert(about_others))
+    right = wanted.filter(pc.is_in(wanted.column(_ID), value_set=own.column(_ID).combine_chunks()))
+    if own.sort_by(_ID).equals(right.sort_by(_ID)):
+        return
+    try:
+        _replace_rows(handle, pa.concat_tables([rows.filter(about_others), wanted]))
+    except CommitConflictError:
+        return
+
+
+def _replace_rows(handle: Handle, rows: pa.Table) -> None:
+    """Replace the rows that were read; those that others added meanwhile are a conflict or stay, never lost."""
+    new = write_fragments(rows, handle, schema=handle.schema, mode="append", data_storage_version=DATA_STORAGE_VERSION)
+    operation = lance.LanceOperation.Update(
+        removed_fragment_ids=[fragment.fragment_id for fragment in handle.get_fragments()],
+        updated_fragments=[],
+        new_fragments=new,
+    )
+    lance.LanceDataset.commit(handle, operation, read_version=handle.version, max_retries=0)
