@@ -78,6 +78,6 @@ def test_spark_answers_the_same_when_no_table_is_small(
 
 
 @pytest.mark.torture
-@pytest.mark.parametrize("seed", range(2, 52))
+@pytest.mark.parametrize("seed", range(1, 27))
 def test_spark_answers_many_generated_queries(seed: int, tmp_path: Path, spark: SparkSession) -> None:
-    assert compare(tmp_path / "graph", seed, 20) == []
+    assert compare(tmp_path / "graph", seed, 44) == []

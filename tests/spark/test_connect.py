@@ -9,20 +9,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyspark
 import pytest
 
 import omnigraph as og
-from omnigraph import spark as ogs
-from omnigraph.errors import InputError, MissingExtra
+from omnigraph.errors import MissingExtra
 from omnigraph.spark.session import _connect
 from tests.support.spark_job import CHILD_SECONDS, SCHEMA, counts, run_child, write_input
 from tests.support.waiting import wait_until
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 CLIENT = """
 import sys
@@ -128,14 +123,6 @@ def test_a_graph_is_loaded_merged_read_asked_written_and_exported_over_spark_con
         assert counts(graph, "c") == {3, 0}
         assert graph.verify().ok
         assert out.read_text("utf-8") == graph.export().text
-
-
-def test_spark_connect_beside_a_session_of_another_kind_is_refused(spark: SparkSession) -> None:
-    with pytest.raises(
-        InputError, match=r"on local\[2\] is running, so none can be started on Spark Connect"
-    ) as refused:
-        ogs.session("sc://127.0.0.1:1/;token=secret")
-    assert "secret" not in str(refused.value)
 
 
 def test_without_grpc_spark_connect_is_one_sentence_and_the_install_line() -> None:

@@ -37,6 +37,14 @@ def test_a_session_that_runs_is_used_again(spark: SparkSession) -> None:
     assert ogs.session("local[2]") is spark
 
 
+def test_spark_connect_beside_a_session_of_another_kind_is_refused(spark: SparkSession) -> None:
+    with pytest.raises(
+        InputError, match=r"on local\[2\] is running, so none can be started on Spark Connect"
+    ) as refused:
+        ogs.session("sc://127.0.0.1:1/;token=secret")
+    assert "secret" not in str(refused.value)
+
+
 def test_another_thread_uses_the_same_session_and_changes_none_of_its_settings(spark: SparkSession) -> None:
     before = spark.conf.get("spark.master"), spark.conf.get("spark.driver.memory")
     with ThreadPoolExecutor(1) as threads:
