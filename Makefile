@@ -1,7 +1,8 @@
 # The few words of this repository. `make` alone lists them.
 
 PYTHON      ?= python3
-WORKERS     ?= 2
+# One more than the two cores the tests are made for: they often wait for a disk or for a child process.
+WORKERS     ?= 3
 PYTEST_ARGS ?=
 
 VENV   := .venv

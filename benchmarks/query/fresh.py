@@ -106,6 +106,7 @@ def first_answer(name: str, place: str, question: str, steps: list[dict[str, Any
         opened.append(engine_type(Path(place)))
         ask(opened[0], phrasing, params)
 
+    child.import_rooms()
     with no_garbage_collection():
         elapsed = seconds_of(open_and_ask)
     opened[0].close()

@@ -51,5 +51,7 @@ def open_once(uri: str, mode: Literal["rw", "ro"]) -> float:
     def first_look() -> int:
         return og.open(uri, mode=mode).snapshot().count("Person")
 
+    child.import_rooms()
+
     with no_garbage_collection():
         return seconds_of(first_look)
