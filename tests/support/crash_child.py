@@ -8,6 +8,7 @@ or an interrupt says so in one line on standard output, and the next one runs.
 
 from __future__ import annotations
 
+import signal
 import sys
 
 import omnigraph as og
@@ -43,4 +44,5 @@ def _do(graph: og.Graph, branch: str, ledger: Ledger, kind: str, operation: str)
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job inherits that it is ignored
     main(*sys.argv[1:])
