@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from omnigraph.errors import OmniGraphError, OutcomeUnknown, RecoveryRequired
 from omnigraph.storage.location import parse_location
 from tests.faults.operations import OPERATIONS, pair, present
 from tests.support import ledger as ledgers
+from tests.support.children import running
 from tests.support.crash_checks import assert_pins_are_heads, assert_whole, files, records
 from tests.support.crash_graph import ACTOR, SCHEMA
 from tests.support.fault_proxy import Fault, FaultProxy
@@ -23,7 +24,6 @@ from tests.support.kill_runner import CHILD_SECONDS
 from tests.support.ledger import Ledger
 from tests.support.light_python import run_module
 from tests.support.moto_server import MotoServer
-from tests.support.source_tree import ROOT
 
 #: Requests of one operation at most; a sweep that comes here does not end.
 MOST = 120
@@ -105,22 +105,9 @@ class Scene:
         self.check(f"{operation} killed before its request {request}")
         return child.returncode != 0
 
-    @contextmanager
-    def _child(self, operation: str, mark: str) -> Iterator[subprocess.Popen[str]]:
-        child = subprocess.Popen(
-            run_module("tests.faults.child", self.uri, operation, mark, str(self.ledger)),
-            cwd=ROOT,
-            env={**os.environ, "AWS_ENDPOINT_URL": self.address},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        with child:
-            try:
-                yield child
-            finally:
-                if child.poll() is None:
-                    child.kill()
+    def _child(self, operation: str, mark: str) -> AbstractContextManager[subprocess.Popen[str]]:
+        command = run_module("tests.faults.child", self.uri, operation, mark, str(self.ledger))
+        return running(command, {"AWS_ENDPOINT_URL": self.address}, reads_output=False)
 
     def _write_on(self, mark: str) -> None:
         """A failure leaves the next write free: in the same process, without opening anything again."""

@@ -160,7 +160,7 @@ def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is synced, in order, without syncing; and no memory of earlier tests."""
     calls: list[str] = []
     monkeypatch.setenv("OMNIGRAPH_FSYNC", "1")
-    monkeypatch.setattr(durable, "_sync", calls.append)
+    monkeypatch.setattr(durable, "sync", calls.append)
     monkeypatch.setattr(durable, "_linked", set())
     return calls
 

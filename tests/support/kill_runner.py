@@ -6,16 +6,15 @@ to be killed and was not is a failed test, because then the failpoint was never 
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.children import running
 from tests.support.light_python import run_module
-from tests.support.source_tree import ROOT
 from tests.support.waiting import wait_until
 
 CHILD_SECONDS = 60.0
@@ -57,25 +56,11 @@ def _expect_death(target: Target, *steps: str, failpoints: str = "") -> None:
     )
 
 
-@contextmanager
 def spawn(
     target: Target, *steps: str, failpoints: str = "", env: Mapping[str, str] | None = None
-) -> Iterator[subprocess.Popen[str]]:
+) -> AbstractContextManager[subprocess.Popen[str]]:
     """A running child; whatever happens in the block, it is gone afterwards."""
-    child = subprocess.Popen(
-        _command(target, steps),
-        cwd=ROOT,
-        env={**os.environ, **(env or {}), "OMNIGRAPH_FAILPOINTS": failpoints},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with child:
-        try:
-            yield child
-        finally:
-            if child.poll() is None:
-                child.kill()
+    return running(_command(target, steps), {**(env or {}), "OMNIGRAPH_FAILPOINTS": failpoints})
 
 
 @dataclass(frozen=True, slots=True)

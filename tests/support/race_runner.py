@@ -7,13 +7,11 @@ goes on where its ledger ends.
 from __future__ import annotations
 
 import json
-import os
 import random
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,10 +19,10 @@ import omnigraph as og
 from omnigraph.storage import lineage
 from omnigraph.storage.snapshot import fold
 from tests.support import ledger as ledgers
+from tests.support.children import running
 from tests.support.crash_checks import assert_mirrored, assert_pins_are_heads, assert_whole, files, records
 from tests.support.light_python import run_module
 from tests.support.race_graph import marks, perform
-from tests.support.source_tree import ROOT
 from tests.support.waiting import wait_until
 
 RACE_SECONDS = 240.0
@@ -58,24 +56,11 @@ class Race:
         return ledgers.read(*sorted(self.folder.glob("writer-*.jsonl")))
 
 
-@contextmanager
-def spawn(race: Race, role: str, number: int) -> Iterator[subprocess.Popen[str]]:
+def spawn(race: Race, role: str, number: int) -> AbstractContextManager[subprocess.Popen[str]]:
     """A child; whatever happens in the block, it is gone afterwards."""
     place = (race.uri, race.branch, str(race.folder))
-    child = subprocess.Popen(
-        run_module("tests.support.race_child", role, *place, str(number), str(race.operations)),
-        cwd=ROOT,
-        env={**os.environ, **race.env},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with child:
-        try:
-            yield child
-        finally:
-            if child.poll() is None:
-                child.kill()
+    command = run_module("tests.support.race_child", role, *place, str(number), str(race.operations))
+    return running(command, race.env, reads_output=False)
 
 
 def run(race: Race) -> None:

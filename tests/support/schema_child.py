@@ -5,17 +5,15 @@ Failpoints are armed once the graph is open. Ends with 0 when nothing stopped it
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 import omnigraph as og
 from omnigraph import failpoints
+from tests.support.children import running
 from tests.support.light_python import run_module
-from tests.support.source_tree import ROOT
 
 ACTOR = "act-schema"
 CHILD_SECONDS = 90.0
@@ -34,24 +32,12 @@ def kill_apply(uri: str, schema: str, failpoint: str, *, nth: int = 1, loss: boo
     assert child.returncode == -signal.SIGKILL, f"{failpoint} was not reached: {child.returncode} {complaint[-2000:]}"
 
 
-@contextmanager
-def start_apply(uri: str, schema: str, armed: str = "", *, loss: bool = False) -> Iterator[subprocess.Popen[str]]:
+def start_apply(
+    uri: str, schema: str, armed: str = "", *, loss: bool = False
+) -> AbstractContextManager[subprocess.Popen[str]]:
     """The same without waiting; whatever happens in the block, the child is gone afterwards."""
     command = run_module("tests.support.schema_child", uri, schema, armed, "loss" if loss else "keep")
-    child = subprocess.Popen(
-        command,
-        cwd=ROOT,
-        env={**os.environ, "OMNIGRAPH_FAILPOINTS": ""},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with child:
-        try:
-            yield child
-        finally:
-            if child.poll() is None:
-                child.kill()
+    return running(command, {"OMNIGRAPH_FAILPOINTS": ""})
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import pyarrow as pa
 from omnigraph import limits
 from omnigraph.progress import Stage, watched
 from omnigraph.spark.faults import job_errors
+from omnigraph.spark.session import is_connected
 from omnigraph.spark.wire import ANSWER_DDL, Answer, answers_of
 
 if TYPE_CHECKING:
@@ -39,11 +40,7 @@ class Cluster:
 
     @property
     def _context(self) -> Any:
-        """None over Spark Connect, which has no context."""
-        try:
-            return self.spark.sparkContext
-        except Exception:  # each version of Connect refuses this in its own way
-            return None
+        return None if is_connected(self.spark) else self.spark.sparkContext
 
     def each(self, count: int, task: Task, ddl: str) -> DataFrame:
         """A DataFrame of what the task answers for the numbers up to ``count``, one partition each."""

@@ -142,9 +142,14 @@ def _reuse(running: SparkSession, master: str | None, settings: dict[str, str]) 
     return running
 
 
+def is_connected(running: SparkSession) -> bool:
+    """Whether a session is a client of Spark Connect, which has no context."""
+    return type(running).__module__.startswith("pyspark.sql.connect")
+
+
 def _master_of(running: SparkSession) -> str | None:
     """Where a session runs. Over Spark Connect that is not told: its address may hold a token."""
-    if type(running).__module__.startswith("pyspark.sql.connect"):
+    if is_connected(running):
         return _CONNECTED
     return running.conf.get("spark.master", None)
 

@@ -64,10 +64,10 @@ def sync_files(paths: Iterable[str], root: str) -> None:
         return
     files = list(paths)
     if len(files) > 1:
-        list(_threads().map(lambda path: _sync(path), files))  # the disk writes together what waits together
+        list(_threads().map(lambda path: sync(path), files))  # the disk writes together what waits together
     else:
         for path in files:
-            _sync(path)
+            sync(path)
     sync_directories({os.path.dirname(path) for path in files}, root)
 
 
@@ -83,7 +83,7 @@ def sync_directories(directories: Iterable[str], root: str) -> None:
             todo.add(parent)
             current = parent
     for directory in sorted(todo, key=len, reverse=True):
-        _sync(directory)
+        sync(directory)
     with _lock:
         _linked.update(todo)
 
@@ -101,7 +101,8 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(limits.SYNC_THREADS, thread_name_prefix="omnigraph-sync")
 
 
-def _sync(path: str) -> None:
+def sync(path: str) -> None:
+    """Sync one file, or the entries of one directory."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from omnigraph.errors import ConflictError, InputError
+from omnigraph.storage.durable import sync
 
 
 @contextlib.contextmanager
@@ -44,7 +45,7 @@ def _replacing(path: Path) -> Iterator[BinaryIO]:
     finally:
         with contextlib.suppress(FileNotFoundError):
             draft.unlink()
-    _sync(path.parent)
+    sync(str(path.parent))
     if not os.path.samestat(ours, path.stat()):
         raise ConflictError(f"{path} was replaced by somebody else", hint="take the baseline again", file=str(path))
 
@@ -78,12 +79,4 @@ def _locked(lock: Path) -> int | None:
         except BlockingIOError:
             os.close(number)
             return None
-        os.close(number)
-
-
-def _sync(folder: Path) -> None:
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
         os.close(number)
