@@ -71,12 +71,36 @@ def _why_not_a_branch(name: str) -> str | None:
         return "names that start with two underscores are reserved"
     if ".." in name or name.endswith(".lock"):
         return "it may not contain '..' or end in '.lock'"
+    if lineage_owner(name) is not None:
+        return "it ends like the name of a lineage of a table"
     for segment in name.split("/"):
         if not segment:
             return "it may not begin or end with '/' or contain '//'"
         if segment == "." or not _BRANCH_SEGMENT.fullmatch(segment):
             return "segments are letters, digits, '.', '-' and '_' (ASCII only)"
     return None
+
+
+def new_lineage(owner: str) -> str:
+    """A fresh name for a Lance branch that belongs to the lineage ``owner``. Nobody ever had it before."""
+    return f"{owner}.{new_ulid()}"
+
+
+def lineage_owner(name: str) -> str | None:
+    """Whose lineage a name is that `new_lineage` made; None for any other name.
+
+    >>> lineage_owner("dev.01JZ8V6N3T5Y7Q2K4M9X0B1C2D")
+    'dev'
+    """
+    owner, dot, ulid = name.rpartition(".")
+    return owner if dot and owner and is_ulid(ulid) else None
+
+
+def is_lineage_of(lineage: str | None, owner: str | None) -> bool:
+    """Whether a lineage of a table belongs to the branch with this lineage of the manifest; None is the main one."""
+    if lineage is None or owner is None:
+        return lineage is owner
+    return lineage == owner or lineage_owner(lineage) == owner
 
 
 def overlapping(name: str, others: list[str]) -> str | None:

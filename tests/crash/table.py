@@ -53,7 +53,7 @@ POINTS = (
     Point("recovery.sidecar_list", "old", StoreUnavailable, plain=True),
     Point("recovery.sidecar_write", "old", StoreUnavailable, plain=True),
     Point("write.after_sidecar", "old", StoreUnavailable),
-    Point("mutation.post_sidecar_pre_fork", "old", StoreUnavailable, _WRITES, ("fork",)),
+    Point("fork.before_create", "old", StoreUnavailable, _WRITES, ("fork",)),
     Point("fork.post_create_pre_open", "old", StoreUnavailable, _WRITES, ("fork",)),
     Point("ensure_indices.post_stage_pre_commit_btree", "old", StoreUnavailable, ("index",), ("main", "later")),
     Point("table.lost_ack", "new", RecoveryRequired),

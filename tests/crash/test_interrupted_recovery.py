@@ -69,7 +69,7 @@ def _commit_staged(uri: str, keys: set[str]) -> None:
         if table.table_key in keys and table.staged is not None:
             address = f"{table.uri}/tree/{table.branch}" if table.branch else table.uri
             head = lance.dataset(address, storage_options=dict(location.options) or None)
-            landed = lance.LanceDataset.commit(head, redo.transaction(table.staged), max_retries=0)
+            landed = lance.LanceDataset.commit(head, redo.transaction(table.staged, operation), max_retries=0)
             assert landed.version == table.post_commit_pin
 
 

@@ -45,7 +45,7 @@ POINTS: tuple[tuple[str, str], ...] = (
 )
 
 #: Those that a merge reaches besides when its target has no lineage of its own yet.
-FORKS: tuple[tuple[str, str], ...] = (("mutation.post_sidecar_pre_fork", OLD), ("fork.post_create_pre_open", OLD))
+FORKS: tuple[tuple[str, str], ...] = (("fork.before_create", OLD), ("fork.post_create_pre_open", OLD))
 
 #: The states that a dead merge can leave, one failpoint each.
 STATES = ("write.after_sidecar", "mutation.post_table_commit", "publish.lost_ack")

@@ -37,20 +37,20 @@ def snapshot(branch: str, place: tuple[str, int] | None) -> Snapshot:
         lineage = None if place[0] == "main" else place[0]
         made = f"{place[0]}-{place[1]}"
         pins["node:A"] = Pin("node:A", "nodes/a", place[1], lineage, 1, pin_metadata("/g/nodes/a", place[1], made))
-    return Snapshot(branch, 1, None, pins, {}, {}, None)
+    return Snapshot(branch, 1, None, pins, {}, {}, None, lineage=None if branch == "main" else branch)
 
 
 @pytest.mark.parametrize(("base", "source", "target", "disposition", "pointer"), PLANS)
 def test_a_table_is_planned_from_what_the_three_states_show(
     base: tuple[str, int] | None, source: tuple[str, int], target: tuple[str, int], disposition: str, pointer: bool
 ) -> None:
-    (plan,) = plan_tables(snapshot("b", base), snapshot("s", source), snapshot("t", target), OWN)
+    (plan,) = plan_tables(snapshot("b", base), snapshot("s", source), snapshot("t", target))
     assert (plan.disposition, plan.pointer) == (Disposition[disposition], pointer)
 
 
 def test_main_never_points_anywhere() -> None:
     place = ("main", 3)
-    (plan,) = plan_tables(snapshot("b", place), snapshot("s", ("main", 9)), snapshot("main", place), None)
+    (plan,) = plan_tables(snapshot("b", place), snapshot("s", ("main", 9)), snapshot("main", place))
     assert (plan.disposition, plan.pointer) == (Disposition.ADOPT, False)
 
 

@@ -178,7 +178,7 @@ def test_a_row_that_breaks_a_rule_on_its_own_is_found(tmp_path: Path, column: st
     """No write of ours lets such a row in, so it is handed to the rules directly."""
     graph = graph_of(tmp_path / "g")
     store = graph._store
-    workspace = Workspace(store, store.snapshot("main"), None)
+    workspace = Workspace(store, store.snapshot("main"))
     type_ = graph.catalog.nodes["Person"]
     schema = workspace.readable("node:Person").schema
     good = dict.fromkeys(schema.names)

@@ -49,7 +49,7 @@ CUTS = (
     "write.after_stage",
     "write.after_gate_checks",
     "write.after_sidecar",
-    "mutation.post_sidecar_pre_fork",
+    "fork.before_create",
     "fork.post_create_pre_open",
     "mutation.post_table_commit",
     "table.lost_ack",

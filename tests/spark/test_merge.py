@@ -386,7 +386,7 @@ def test_a_row_that_takes_the_place_of_another_keeps_its_row_id(tmp_path: Path, 
 
 
 def row_ids(graph: og.Graph) -> dict[str, int]:
-    handle = Workspace(graph._store, graph._store.snapshot("main"), None).readable("node:Person")
+    handle = Workspace(graph._store, graph._store.snapshot("main")).readable("node:Person")
     rows = handle.scanner(columns=["id"], with_row_id=True).to_table()
     return dict(zip(rows.column("id").to_pylist(), rows.column("_rowid").to_pylist(), strict=True))
 

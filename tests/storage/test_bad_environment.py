@@ -322,11 +322,11 @@ def test_a_damaged_file_of_a_table_is_a_typed_error(tmp_path: Path, table: str, 
     use()
 
 
-def test_a_damaged_ref_is_a_typed_error_of_that_branch(tmp_path: Path) -> None:
+def test_a_damaged_entry_is_a_typed_error_of_that_branch(tmp_path: Path) -> None:
     root = tmp_path / "g"
     graph = people(root, "a")
     graph.branches.create("side")
-    ref = root / "__manifest" / "_refs" / "branches" / "side.json"
+    ref = root / "__branches" / "side.json"
     content = ref.read_bytes()
     for damaged in (b"", b"{}", b"[]", content[:20]):
         ref.write_bytes(damaged)
@@ -336,8 +336,7 @@ def test_a_damaged_ref_is_a_typed_error_of_that_branch(tmp_path: Path) -> None:
             graph.branches.list()
         graph.write([persons("x", mode=og.write.change.Mode.MERGE)])
     ref.unlink()
-    with pytest.raises(BranchNotFound):
-        graph.snapshot("side")
+    assert graph.snapshot("side").count("Person") == 1, "its Lance ref says that it is there, as for other software"
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def drop_table(root: Path, key: str, branch: str = "main") -> None:
     version = store.snapshot(branch).pins[key].version
     change = GraphChange(_draft(), (), ((key, version),), {key: version})
     with store.sections.hold(branch) as fence:
-        publish(store, branch, change, fence, ids.new_ulid())
+        publish(store, branch, change, fence.epoch, ids.new_ulid())
 
 
 def test_a_graph_is_read_from_one_fragment_from_its_first_write_on(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_a_row_of_a_recent_commit_that_became_untrue_does_not_move_along(tmp_pat
     pin = store.snapshot("main").pins["node:Person"]
     handed_off = replace(pin, metadata=pin.metadata.replace("V2", "V3"))
     with store.sections.hold("main") as fence:
-        publish(store, "main", GraphChange(_draft(), (handed_off,)), fence, ids.new_ulid())
+        publish(store, "main", GraphChange(_draft(), (handed_off,)), fence.epoch, ids.new_ulid())
     rows = [row for row in _fresh(root).handle.to_table().to_pylist() if row["object_type"] == "table_version"]
     told = [row["metadata"] for row in rows if (row["table_key"], row["table_version"]) == ("node:Person", pin.version)]
     assert told == [handed_off.metadata]

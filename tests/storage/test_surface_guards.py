@@ -171,7 +171,7 @@ def test_a_staged_transaction_survives_json_and_commits_later(
     staged = Staged(stage(table), table.version, len(expected))
     assert lance.dataset(str(tmp_path / "t")).version == table.version, "staging moved the table"
     read = redo.from_json(json.loads(json.dumps(redo.to_json(staged))))
-    landed = LanceDataset.commit(lance.dataset(str(tmp_path / "t")), redo.transaction(read), max_retries=0)
+    landed = LanceDataset.commit(lance.dataset(str(tmp_path / "t")), redo.transaction(read, "op"), max_retries=0)
     assert (landed.version, _ids(landed)) == (table.version + 1, expected)
     assert transaction_of(landed).uuid == staged.uuid
     if stage is _staged_update:

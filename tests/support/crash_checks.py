@@ -19,6 +19,7 @@ import omnigraph as og
 from omnigraph.storage import lineage
 from omnigraph.storage.location import parse_location
 from omnigraph.storage.objects import Objects
+from omnigraph.storage.tables import is_ours, maker
 from tests.support import ledger as ledgers
 from tests.support.crash_graph import ACTOR, marks
 
@@ -85,15 +86,13 @@ def assert_whole(graph: og.Graph, allowed: Set[str] = frozenset()) -> None:
 
 
 def assert_pins_are_heads(graph: og.Graph, branch: str) -> None:
-    """Every table that the branch owns ends at its pin; a fork that the branch does not show yet stands on the pin."""
-    tables = graph._store.tables
-    own = graph._store.lance_branch(branch)
-    for key, pin in graph.snapshot(branch).tables.items():
-        head = tables.newest_or_none(pin.location, own)
-        if head is not None:
-            assert head.version == pin.version, f"{key} on {branch} is at {head.version}, pinned at {pin.version}"
-        else:
-            assert pin.branch != own, f"{key} is pinned on a lineage that does not exist"
+    """Every table that the branch owns ends at its pin, or at what a write left that never became visible."""
+    tables, snapshot = graph._store.tables, graph._store.snapshot(branch)
+    for key, pin in snapshot.pins.items():
+        if snapshot.owns(pin.branch):
+            head = tables.newest(pin.location, pin.branch)
+            passed = [is_ours(maker(head, version)) for version in range(pin.version + 1, head.version + 1)]
+            assert all(passed), f"{key} on {branch} is at {head.version}, pinned at {pin.version}"
 
 
 def assert_mirrored(graph: og.Graph, branch: str) -> None:
@@ -102,7 +101,7 @@ def assert_mirrored(graph: og.Graph, branch: str) -> None:
     store = graph._store
     known = lineage.own_commits(store.tables, store.snapshot(branch))
     own = {commit.id: commit.actor for commit in known}
-    mirror = store.tables.newest_or_none(lineage.COMMITS_PATH, store.lance_branch(branch))
+    mirror = store.tables.newest_or_none(lineage.COMMITS_PATH, store.snapshot(branch).lineage)
     if mirror is None:
         assert all(commit.branch != branch for commit in known), f"branch {branch} has commits and no mirror"
         return

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
 from omnigraph import ids
-from omnigraph.errors import InputError, InvalidUri, SchemaFilesDisagree
+from omnigraph.errors import InputError, InvalidUri, LockTimeout, SchemaFilesDisagree
 from omnigraph.graph.handle import Graph
 from omnigraph.history.schemas import read_schema
 from omnigraph.schema.compile import CompiledSchema, compile_schema
-from omnigraph.schema.contract import IR_FILE, SOURCE_FILE, STATE_FILE, check_files, missing_files, state_text
+from omnigraph.schema.contract import (
+    IR_FILE,
+    SOURCE_FILE,
+    STATE_FILE,
+    check_files,
+    hash_of_file,
+    missing_files,
+    state_text,
+)
+from omnigraph.storage import schema_files
 from omnigraph.storage.location import Location, parse_location
 from omnigraph.storage.store import GraphStore
 from omnigraph.storage.texts import text_of
@@ -108,9 +119,32 @@ def _read_schema(store: GraphStore, mode: str) -> CompiledSchema:
             for name, content in completed.items():
                 store.objects.create(name, content)
         files |= completed
+    main = store.snapshot(ids.MAIN)
     try:
-        return check_files(files)
+        live = check_files(files)
+        if main.schema in (None, live.hash):
+            return live
     except SchemaFilesDisagree:
-        if mode == "rw" or store.snapshot(ids.MAIN).schema is None:
+        if main.schema is None or (mode == "rw" and not _are_accepted(store, files)):
             raise
-        return read_schema(store.objects, store.snapshot(ids.MAIN))  # a change is visible whose files are not in place
+    accepted = read_schema(store.objects, main)
+    if mode == "rw" and _are_accepted(store, files):
+        _put_schema_files_right(store, accepted)
+    return accepted
+
+
+def _are_accepted(store: GraphStore, files: Mapping[str, bytes | None]) -> bool:
+    """Whether each file is of a schema that the graph has or had: then it is only late. Nobody edited it."""
+    hashes = {hash_of_file(name, content) for name, content in files.items()}
+    return all(known is not None and schema_files.kept(store.objects, known) is not None for known in hashes)
+
+
+def _put_schema_files_right(store: GraphStore, accepted: CompiledSchema) -> None:
+    """The files are copies of what the head says. A change that was just made visible may still be writing them, or
+    something that came late has written older ones; unless the schema changed again, they get what the head says."""
+    from omnigraph.storage.section import CONTROL
+
+    with contextlib.suppress(LockTimeout), store.sections.hold(CONTROL):  # whoever holds it may be about to do the same
+        if store.refresh(ids.MAIN).schema == accepted.hash:
+            texts = (accepted.source, accepted.ir_text, state_text(accepted.hash))
+            schema_files.write(store.objects, dict(zip(schema_files.FILES, texts, strict=True)))

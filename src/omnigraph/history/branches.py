@@ -1,15 +1,16 @@
 """Branches: make, list, delete.
 
-A branch is a Lance branch of the manifest; making one copies nothing and touches no table. Its ref is the authority:
-everything else about a branch is derived, and what a crash leaves behind is removed by whoever needs the name next.
+A branch is a Lance branch of the manifest; making one copies nothing and touches no table. The entry of its name is the
+authority (`storage/branch_entries.py`); everything else about a branch is derived. A lineage belongs to one branch for
+ever, so whatever comes late from a branch that is gone reaches nothing.
 """
 
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from omnigraph import failpoints, ids
+from omnigraph import failpoints, ids, limits
 from omnigraph.errors import (
     BranchExists,
     BranchInUse,
@@ -21,13 +22,16 @@ from omnigraph.errors import (
 )
 from omnigraph.history.resolve import At, locate
 from omnigraph.storage import manifest
-from omnigraph.storage.commit import sidecar
-from omnigraph.storage.commit.fork import drop_fork
+from omnigraph.storage.branch_entries import BranchEntry
+from omnigraph.storage.commit.publish import GraphChange
+from omnigraph.storage.commit.record import CommitDraft
 from omnigraph.storage.faults import STORE_EXCEPTIONS
 from omnigraph.storage.lineage import COMMITS_PATH
 from omnigraph.storage.recovery.sweep import discard_records, heal_branch
 from omnigraph.storage.section import CONTROL
-from omnigraph.storage.store import GraphStore
+from omnigraph.storage.snapshot import Snapshot
+from omnigraph.storage.store import BranchRef, GraphStore
+from omnigraph.storage.tables import Handle
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,23 +43,61 @@ class Branch:
 
 
 def create_branch(store: GraphStore, name: str, from_: str, at: At | None) -> Branch:
-    """Make a branch from the newest state of another one, or from a commit, version or time of it."""
+    """Make a branch from the newest state of another one, or from a commit, version or time of it.
+
+    The name is taken first, by compare-and-swap on its entry, together with a lineage that nobody else writes to; the
+    branch exists when its entry says so. Whoever is late at any of it finds the entry changed and has made nothing.
+    """
     name = _new_name(name)
     with store.sections.hold(CONTROL):
-        _require_free(name, [each for each in store.branch_names() if each != ids.SCHEMA_APPLY_LOCK])
-        source_branch, version = locate(store, from_, at)
-        _remove_leftovers(store, name)
+        _require_no_overlap(store, name)
+        locate(store, from_, at)  # refuses what is not there before the name is taken
+        entry, tag = _take(store, name, from_)
+        source_branch, version = locate(store, from_, at)  # what was removed since may count on the name being seen
+        parent = store.branch_ref(source_branch)
         failpoints.reach("branch_create.before_ref")
         source = store.refresh(source_branch, migrate_layout=True)
-        try:
-            forked = store.tables.fork(manifest.PATH, name, store.lance_branch(source_branch), version)
-        except StorageError as error:
-            if not _is_there(store, name, error):
-                raise
-            forked = store.tables.newest(manifest.PATH, name)  # made, and the answer was lost: the name was free
+        forked = _forked(store, entry, parent, version)
         failpoints.reach("branch_create.after_ref")
-        store.adopt_fork(name, source, forked)
+        _require_parent(store, parent)
+        made = replace(entry, parent=source_branch, parent_version=version, state="live")
+        if store.entries.put(made, tag) is None:
+            raise _exists(name)
+        store.adopt_fork(made, source, forked)
     return Branch(name, source_branch)
+
+
+def _take(store: GraphStore, name: str, parent: str) -> tuple[BranchEntry, str]:
+    """Enter a branch that is being made. One that somebody began to make and did not finish is taken over."""
+    found = store.entries.read(name)
+    lineage = name if found is None else found[0].lineage
+    if (found is None or found[0].state == "live") and store.tables.ref(manifest.PATH, lineage) is not None:
+        raise _exists(name)
+    if store.location.is_local:
+        _remove_leftovers(store, name)
+    # Under its plain name other software finds a branch too. On an object store that name may be used once: nobody
+    # knows what may still come there.
+    unused = found is None or store.location.is_local
+    plain = unused and not store.objects.any_below(f"{manifest.PATH}/tree/{name}")
+    entry = BranchEntry(name, name if plain else ids.new_lineage(name), ids.new_ulid(), parent, 0, "making")
+    tag = store.entries.put(entry, found[1] if found is not None else None)
+    if tag is None:
+        raise _exists(name)
+    return entry, tag
+
+
+def _forked(store: GraphStore, entry: BranchEntry, parent: BranchRef, version: int) -> Handle:
+    try:
+        return store.tables.fork(manifest.PATH, entry.lineage, parent.lineage, version)
+    except StorageError as error:
+        if not _is_there(store, entry, error):
+            raise
+        return store.tables.newest(manifest.PATH, entry.lineage)  # made, and the answer was lost
+
+
+def _require_parent(store: GraphStore, parent: BranchRef) -> None:
+    if store.branch_ref(parent.name).identity != parent.identity:
+        raise BranchNotFound(f"branch '{parent.name}' was deleted meanwhile", hint="retry", branch=parent.name)
 
 
 def list_branches(store: GraphStore) -> list[Branch]:
@@ -67,42 +109,100 @@ def list_branches(store: GraphStore) -> list[Branch]:
     ]
 
 
-def delete_branch(store: GraphStore, name: str) -> None:
-    """Delete a branch that no other branch depends on. What it shared with others stays."""
+def delete_branch(store: GraphStore, name: str, *, unwritten: bool = False) -> None:
+    """Delete a branch that no other branch depends on. What it shared with others stays.
+
+    Args:
+        unwritten: delete it only if nobody committed to it; otherwise it stays, without an error.
+    """
     name = name.strip()
     if name == ids.MAIN or name.startswith("__schema_apply"):
         raise InvalidName(f"branch '{name}' cannot be deleted", name=name)
-    with store.mirror.held(), store.sections.hold(CONTROL):
-        branches = list_branches(store)
-        if name not in {branch.name for branch in branches}:
-            raise BranchNotFound(f"there is no branch '{name}'", branch=name)
-        with store.sections.hold(name) as fence:
-            heal_branch(store, name, fence)
-            _require_unused(store, name, branches)
-            owned = [pin.location for pin in store.refresh(name).pins.values() if pin.branch == name]
-            try:
-                store.tables.drop_branch(manifest.PATH, name)
-            except StorageError as error:
-                if _is_there(store, name, error):
-                    raise
-            store.forget_branch(name)
-            failpoints.reach("branch_delete.before_table_cleanup")
-            for location in [*owned, COMMITS_PATH]:
-                with contextlib.suppress(StorageError, LimitError, *STORE_EXCEPTIONS):
-                    drop_fork(store, location, name)
-            with contextlib.suppress(StorageError):  # the next open does it
-                discard_records(store, name)
+    with store.mirror.held(), store.sections.hold(CONTROL), store.sections.hold(name) as fence:
+        ref = store.branch_ref(name)
+        heal_branch(store, name, fence)
+        _require_unused(store, ref)
+        last = store.refresh(name)
+        if unwritten and last.version != ref.parent_version:
+            return
+        entry, tag = _strike(store, ref)
+        try:
+            _require_unused(store, ref)  # whoever took a name before it was struck out is seen here
+        except BranchInUse:
+            store.entries.put(replace(entry, state="live"), tag)
+            raise
+        if not _close(store, last, fence.epoch):
+            if unwritten:
+                store.entries.put(replace(entry, state="live"), tag)
+                return
+            _close_newest(store, ref, fence.epoch)
+        store.forget_branch(name)
+        failpoints.reach("branch_delete.before_table_cleanup")
+        with contextlib.suppress(StorageError):  # the next open does it
+            discard_records(store, name, ref.identity)
+        _remove_files(store, last)
 
 
-def _is_there(store: GraphStore, name: str, error: StorageError) -> bool:
-    """Whether a branch exists, after a request that failed: its ref is the authority."""
+def _strike(store: GraphStore, ref: BranchRef) -> tuple[BranchEntry, str]:
+    """Say that a branch is deleted, if it is still the one that was looked at."""
+    found = store.entries.read(ref.name)
+    if found is not None and (found[0].state != "live" or found[0].identity != ref.identity):
+        raise BranchNotFound(f"there is no branch '{ref.name}'", branch=ref.name)
+    lineage = ref.lineage or ref.name
+    entry = BranchEntry(ref.name, lineage, ref.identity, ref.parent or ids.MAIN, ref.parent_version, "deleted")
+    tag = store.entries.put(entry, found[1] if found is not None else None)
+    if tag is None:
+        raise BranchNotFound(f"branch '{ref.name}' was deleted or made anew meanwhile", branch=ref.name)
+    return entry, tag
+
+
+def _close(store: GraphStore, last: Snapshot, epoch: int) -> bool:
+    """Take the head of a deleted branch away from writers that saw it before; False when one of them was faster.
+
+    A file lock keeps them out; an object store needs one more commit, which nobody will see.
+    """
+    if store.location.is_local:
+        return True
+    operation_id = ids.new_ulid()
+    change = GraphChange(CommitDraft(ids.new_ulid(), ids.SYSTEM_ACTOR, ids.now()))
+    return store.door.publish(store.door.stage(last, change, epoch), operation_id) is not None
+
+
+def _close_newest(store: GraphStore, ref: BranchRef, epoch: int) -> None:
+    """Close a branch whatever its head is. Whoever is faster all the time began before the delete."""
+    for _ in range(limits.PUBLISHER_RETRY_BUDGET):
+        if _close(store, store.read_lineage(ref, migrate_layout=True), epoch):
+            return
+
+
+def _remove_files(store: GraphStore, last: Snapshot) -> None:
+    """Remove what only a deleted branch could reach.
+
+    On a disk the sections are locked, so nobody is late and the name is free as if it had never been used. On an
+    object store only the ref goes, so that other software does not list the branch; its lineage is never used again,
+    and its files are for cleanup.
+    """
+    lineage = last.lineage or last.branch
+    with contextlib.suppress(StorageError, *STORE_EXCEPTIONS):
+        if not store.location.is_local:
+            store.tables.drop_ref(manifest.PATH, lineage)
+            return
+        owned = {(pin.location, pin.branch) for pin in last.pins.values() if pin.branch and last.owns(pin.branch)}
+        for location, branch in [(manifest.PATH, lineage), (COMMITS_PATH, lineage), *sorted(owned)]:
+            with contextlib.suppress(StorageError, LimitError, *STORE_EXCEPTIONS):
+                store.tables.drop_branch(location, branch)
+        store.entries.forget(last.branch)
+
+
+def _is_there(store: GraphStore, entry: BranchEntry, error: StorageError) -> bool:
+    """Whether a lineage exists, after a request that failed."""
     try:
-        return store.tables.ref(manifest.PATH, name) is not None
+        return store.tables.ref(manifest.PATH, entry.lineage) is not None
     except StorageError:
         raise OutcomeUnknown(
-            f"branch '{name}' may have changed or not: the store stopped answering",
+            f"branch '{entry.name}' may have been made or not: the store stopped answering",
             hint="list the branches",
-            branch=name,
+            branch=entry.name,
         ) from error
 
 
@@ -113,43 +213,52 @@ def _new_name(text: str) -> str:
     return name
 
 
-def _require_free(name: str, names: list[str]) -> None:
-    if name in names:
-        raise BranchExists(f"branch '{name}' exists already", branch=name)
-    other = ids.overlapping(name, names)
-    if other:
-        raise BranchExists(
-            f"branch '{name}' would overlap with branch '{other}'",
-            hint="no name may be a path prefix of another",
-            branch=name,
-            other=other,
-        )
+def _require_no_overlap(store: GraphStore, name: str) -> None:
+    for other in store.branch_names():
+        if ids.overlapping(name, [other]) and _is_live(store, other):
+            raise BranchExists(
+                f"branch '{name}' would overlap with branch '{other}'",
+                hint="no name may be a path prefix of another",
+                branch=name,
+                other=other,
+            )
+
+
+def _is_live(store: GraphStore, name: str) -> bool:
+    try:
+        store.branch_ref(name)
+    except BranchNotFound:
+        return False
+    return True
 
 
 def _remove_leftovers(store: GraphStore, name: str) -> None:
-    """What a crash during an earlier create or delete of this name left: a tree without ref, a mirror, records."""
-    store.objects.delete_below(f"{manifest.PATH}/tree/{name}")
-    with contextlib.suppress(StorageError, *STORE_EXCEPTIONS):
-        store.tables.drop_branch(COMMITS_PATH, name)
-    if sidecar.pending(store.objects):
-        discard_records(store, name)
+    """What a crash during an earlier create or delete of this name left on a disk, where nobody can be late."""
+    for location in (manifest.PATH, COMMITS_PATH):
+        with contextlib.suppress(StorageError, *STORE_EXCEPTIONS):
+            store.tables.drop_branch(location, name)
 
 
-def _require_unused(store: GraphStore, name: str, branches: list[Branch]) -> None:
-    for branch in branches:
-        if branch.name == name:
+def _exists(name: str) -> BranchExists:
+    return BranchExists(f"branch '{name}' exists already", branch=name)
+
+
+def _require_unused(store: GraphStore, ref: BranchRef) -> None:
+    for branch in store.branch_refs():
+        if branch.name in (ref.name, ids.SCHEMA_APPLY_LOCK):
             continue
-        if branch.parent == name:
+        if branch.parent == ref.name:
             raise BranchInUse(
-                f"branch '{name}' is the parent of branch '{branch.name}'",
+                f"branch '{ref.name}' is the parent of branch '{branch.name}'",
                 hint=f"delete '{branch.name}' first",
-                branch=name,
+                branch=ref.name,
                 used_by=branch.name,
             )
-        if any(pin.branch == name for pin in store.snapshot(branch.name).pins.values()):
+        pins = store.snapshot(branch.name).pins.values()
+        if any(ids.is_lineage_of(pin.branch, ref.lineage) for pin in pins):
             raise BranchInUse(
-                f"branch '{branch.name}' still reads tables of branch '{name}'",
+                f"branch '{branch.name}' still reads tables of branch '{ref.name}'",
                 hint=f"delete '{branch.name}' first",
-                branch=name,
+                branch=ref.name,
                 used_by=branch.name,
             )

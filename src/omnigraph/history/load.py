@@ -73,9 +73,8 @@ def load(
 def unmake_branch(store: GraphStore, branch: str) -> None:
     """Remove a branch that a failed load made. One that has a commit, or may still get one, stays."""
     with contextlib.suppress(OmniGraphError):
-        unwritten = store.refresh(branch).version == store.branch_ref(branch).parent_version
-        if unwritten and not sidecar.pending(store.objects):
-            delete_branch(store, branch)
+        if not sidecar.pending(store.objects):
+            delete_branch(store, branch, unwritten=True)
 
 
 def with_indexes(result: LoadResult, ensure: Callable[[str], Commit | None], report: Report = silent) -> LoadResult:

@@ -46,6 +46,17 @@ def check_files(files: Mapping[str, bytes | None]) -> CompiledSchema:
     return check_contract(*texts)
 
 
+def hash_of_file(name: str, content: bytes | None) -> str | None:
+    """Hash of the schema that one of the three files is about, whatever the others say; None when it does not tell."""
+    try:
+        text = (content or b"").decode("utf-8")
+        if name == SOURCE_FILE:
+            return compile_schema(text, file=SOURCE_FILE).hash
+        return ir_hash(_json_object(IR_FILE, text)) if name == IR_FILE else _accepted_hash(text)
+    except (SchemaFilesDisagree, SourceError, LimitError, UnicodeDecodeError):
+        return None
+
+
 def missing_files(files: Mapping[str, bytes | None]) -> dict[str, bytes]:
     """The compiled form and the state of a very old graph that has only its source, in the order to write them.
 

@@ -6,7 +6,6 @@ its files; one that is killed leaves files that nothing refers to. `set_rules.py
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +27,6 @@ from omnigraph.spark.stage_task import Order, stage_frame, stage_splits
 from omnigraph.spark.staged import Staging, most_violations
 from omnigraph.spark.wire import ANSWER_DDL, answers_of
 from omnigraph.storage import inputs
-from omnigraph.storage.commit.fork import BaseMoved
 from omnigraph.storage.commit.protocol import Prepared, PreparedTable, Workspace, Writer, run
 from omnigraph.storage.commit.sidecar import WriterKind
 from omnigraph.storage.manifest import Commit, Pin
@@ -129,18 +127,13 @@ class LoadJob:
         if any(part.type is None for part in self._parts):
             named = {type_.table_key for type_ in catalog.nodes.values()}
             named |= {type_.table_key for type_ in catalog.edges.values()}
-        while True:
-            snapshot = store.snapshot(self._target.branch)
-            workspace = Workspace(store, snapshot, None)
-            with contextlib.suppress(BaseMoved):
-                self._identity = snapshot.identity
-                return {
-                    key: self._stage_table(*workspace.writable(key)) for key in sorted(named) if key in snapshot.pins
-                }
+        snapshot = store.snapshot(self._target.branch)
+        workspace = Workspace(store, snapshot)
+        self._identity = snapshot.identity
+        return {key: self._stage_table(*workspace.writable(key)) for key in sorted(named) if key in snapshot.pins}
 
     def _stage_table(self, pin: Pin, handle: Handle) -> StageTable:
-        branch = self._target.store.lance_branch(self._target.branch)
-        return StageTable.of(self._target.store.location, pin.location, branch, handle.version)
+        return StageTable.of(self._target.store.location, pin.location, pin.branch, handle.version)
 
     def _read_files(self, stage: Stage) -> None:
         tasks = tasks_of(self._order.splits)

@@ -174,8 +174,7 @@ class OnSpark:
     def _stage(self, workspace: Workspace, change: Resolved) -> PreparedTable:
         key = change.type.table_key
         pin, handle = workspace.writable(key)
-        branch = self._store.lance_branch(workspace.snapshot.branch)
-        table = StageTable.of(self._store.location, pin.location, branch, handle.version)
+        table = StageTable.of(self._store.location, pin.location, pin.branch, handle.version)
         put, replaced, removed = self._puts[key], found_rows(change.replaced), found_rows(change.removed)
         fragments: list[str] = []
         self._written.append((table, fragments))

@@ -26,7 +26,6 @@ from omnigraph.spark.sink_rows import prepared_table
 from omnigraph.spark.stage_task import Order, stage_frame
 from omnigraph.spark.staged import Staging
 from omnigraph.spark.wire import answers_of
-from omnigraph.storage.commit.fork import BaseMoved
 from omnigraph.storage.commit.protocol import Prepared, Workspace, Writer, run
 from omnigraph.storage.commit.sidecar import WriterKind
 from omnigraph.storage.location import Location
@@ -143,9 +142,6 @@ class Sink(DataSourceArrowWriter):
 
 def _stage_table(store: GraphStore, branch: str, key: str) -> tuple[StageTable, str]:
     """Where the rows go, and which branch of this name it is. A branch gets its own lineage of the table."""
-    while True:
-        snapshot = store.snapshot(known_branch(branch))
-        with contextlib.suppress(BaseMoved):
-            pin, handle = Workspace(store, snapshot, None).writable(key)
-            lance_branch = store.lance_branch(snapshot.branch)
-            return StageTable.of(store.location, pin.location, lance_branch, handle.version), snapshot.identity
+    snapshot = store.snapshot(known_branch(branch))
+    pin, handle = Workspace(store, snapshot).writable(key)
+    return StageTable.of(store.location, pin.location, pin.branch, handle.version), snapshot.identity

@@ -1,30 +1,26 @@
 """Makes a new graph: all of it or nothing.
 
-The manifest is the commit point. Before it, a claim names everything that is being made, so that a failed or killed
-init can be cleared away completely and never touches a file it did not make. After it, the graph exists.
+The manifest is the commit point, written once, so of two inits one makes the graph. Before it, a claim names everything
+that is being made. What a failed or killed init left is cleared away on a disk, where a lock of the kernel says that
+nobody is late. On an object store it stays: the next init makes its tables beside it, and removes nothing.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
 
 from omnigraph import failpoints, ids
 from omnigraph.errors import AlreadyInitialized, CorruptGraph, OmniGraphError, StorageError
-from omnigraph.storage import durable, lineage, manifest, mirror
+from omnigraph.storage import durable, lineage, manifest, mirror, schema_files
 from omnigraph.storage.faults import STORE_EXCEPTIONS, store_errors
 from omnigraph.storage.manifest import Commit, Head, Pin
 from omnigraph.storage.section import CONTROL, RECOVERY_DIRECTORY
 from omnigraph.storage.store import GraphStore
-
-SCHEMA_SOURCE = "_schema.pg"
-SCHEMA_IR = "_schema.ir.json"
-SCHEMA_STATE = "__schema_state.json"
-SCHEMA_FILES = (SCHEMA_SOURCE, SCHEMA_IR, SCHEMA_STATE)
 
 _CLAIM = f"{RECOVERY_DIRECTORY}/init.claim"
 _OWN_TABLES = (manifest.PATH, lineage.COMMITS_PATH, lineage.ACTORS_PATH)
@@ -50,7 +46,7 @@ class NewGraph:
 
     @property
     def files(self) -> dict[str, bytes]:
-        return dict(zip(SCHEMA_FILES, (self.source.encode(), self.ir.encode(), self.state.encode()), strict=True))
+        return dict(zip(schema_files.FILES, (self.source.encode(), self.ir.encode(), self.state.encode()), strict=True))
 
 
 def create_graph(store: GraphStore, graph: NewGraph, *, force: bool = False) -> None:
@@ -61,20 +57,24 @@ def create_graph(store: GraphStore, graph: NewGraph, *, force: bool = False) -> 
     """
     _prepare_root(store)
     with store.sections.hold(CONTROL):
-        _clear_dead_claim(store)
-        _refuse_existing(store, force)
-        _refuse_occupied(store, graph)
+        claimed = _clear_dead_claim(store)
+        _refuse_existing(store, force or claimed)
+        graph = _placed(store, graph, claimed)
         claim = json.dumps({"tables": [table.location for table in graph.tables]}).encode()
         store.objects.write(_CLAIM, claim)
         try:
-            _write_schema_files(store, graph, force)
+            _write_schema_files(store, graph, force=force, claimed=claimed)
             _create_tables(store, graph)
             _create_manifest(store, graph)
+        except AlreadyInitialized:
+            raise
         except (OmniGraphError, OSError) as error:
             if _manifest_exists(store):
                 raise StorageError(f"the graph is initialised, but its last step failed: {error}") from error
             _clear_claim(store, json.loads(claim))
             raise
+        if claimed and store.refresh(ids.MAIN).schema == graph.schema_hash:
+            schema_files.write(store.objects, {name: content.decode() for name, content in graph.files.items()})
         store.objects.delete(_CLAIM)
 
 
@@ -84,11 +84,13 @@ def _prepare_root(store: GraphStore) -> None:
             Path(store.location.uri).mkdir(parents=True, exist_ok=True)
 
 
-def _clear_dead_claim(store: GraphStore) -> None:
-    """The section is ours, so whoever left a claim is gone."""
+def _clear_dead_claim(store: GraphStore) -> bool:
+    """Whether another init began here and did not come to its end. On a disk it is gone, with what it made."""
     content = store.objects.read(_CLAIM)
     if content is None:
-        return
+        return False
+    if not store.location.is_local:
+        return True
     if not _manifest_exists(store):
         try:
             claim = {"tables": [str(location) for location in json.loads(content)["tables"]]}
@@ -96,13 +98,16 @@ def _clear_dead_claim(store: GraphStore) -> None:
             raise CorruptGraph(f"{store.location.child(_CLAIM)} is unreadable", hint="remove it by hand") from None
         _clear_claim(store, claim)
     store.objects.delete(_CLAIM)
+    return False
 
 
 def _clear_claim(store: GraphStore, claim: dict[str, list[str]]) -> None:
+    if not store.location.is_local:
+        return
     for location in [*claim["tables"], *_OWN_TABLES]:
         store.objects.delete_below(location)
         durable.forget(store.tables.uri(location))
-    for name in SCHEMA_FILES:
+    for name in schema_files.FILES:
         store.objects.delete(name)
     store.objects.delete(_CLAIM)
 
@@ -112,31 +117,43 @@ def _manifest_exists(store: GraphStore) -> bool:
 
 
 def _refuse_existing(store: GraphStore, force: bool) -> None:
-    found = [name for name in SCHEMA_FILES if store.objects.read(name) is not None]
+    found = [name for name in schema_files.FILES if store.objects.read(name) is not None]
     if _manifest_exists(store) or (found and not force):
         raise AlreadyInitialized(f"there is a graph at {store.location.uri} already", uri=store.location.uri)
 
 
-def _refuse_occupied(store: GraphStore, graph: NewGraph) -> None:
-    """Before the claim: what it names may be cleared away, so nothing of anybody else may lie there."""
+def _placed(store: GraphStore, graph: NewGraph, claimed: bool) -> NewGraph:
+    """The graph with a free place for each table. What is there belongs to another init, or to nobody we know.
+
+    Before the claim: what it names may be cleared away, so nothing of anybody else may lie there.
+    """
     locations = [table.location for table in graph.tables]
     for location in locations:
         if locations.count(location) > 1:
             raise StorageError(f"two types would share the table {location}", hint="rename one of them")
-    for location in [*locations, *_OWN_TABLES]:
-        if store.objects.any_below(location):
-            raise StorageError(
-                f"{store.tables.uri(location)} exists and belongs to no graph", hint="choose an empty directory"
-            )
+    occupied = [location for location in [*locations, *_OWN_TABLES] if store.objects.any_below(location)]
+    if occupied and not claimed:
+        raise StorageError(
+            f"{store.tables.uri(occupied[0])} exists and belongs to no graph", hint="choose an empty directory"
+        )
+    tables = [replace(table, location=_beside(table.location, occupied)) for table in graph.tables]
+    return replace(graph, tables=tables)
 
 
-def _write_schema_files(store: GraphStore, graph: NewGraph, force: bool) -> None:
+def _beside(location: str, occupied: list[str]) -> str:
+    return ids.new_lineage(location) if location in occupied else location
+
+
+def _write_schema_files(store: GraphStore, graph: NewGraph, *, force: bool, claimed: bool) -> None:
+    """Files of an unfinished init stay until there is a graph; then they get the right content."""
+    if graph.schema_hash is not None and not store.location.is_local:  # files of another init are told by it
+        schema_files.keep(store.objects, graph.schema_hash, graph.source)
     for name, content in graph.files.items():
         if force:
             store.objects.write(name, content)
-        elif store.objects.create(name, content) is None:
+        elif store.objects.create(name, content) is None and not claimed:
             raise AlreadyInitialized(f"another init of {store.location.uri} came first", uri=store.location.uri)
-        if name == SCHEMA_SOURCE:
+        if name == schema_files.SOURCE:
             failpoints.reach("init.after_schema_pg_written")
     failpoints.reach("init.after_schema_contract_written")
 
@@ -166,11 +183,28 @@ def _create_manifest(store: GraphStore, graph: NewGraph) -> None:
     rows.append(manifest.head_row(ids.MAIN, Head(genesis.id, None, 0, 1, graph.schema_hash)))
     rows += [manifest.table_version_row(pin) for pin in pins]
     rows.append(manifest.commit_row(genesis))
-    with store_errors("create the manifest"):
-        store.tables.write_new(manifest.PATH, manifest.to_arrow(rows))
+    try:
+        with store_errors("create the manifest"):
+            store.tables.write_new(manifest.PATH, manifest.to_arrow(rows))
+    except StorageError as error:
+        if not _manifest_exists(store):
+            raise
+        _require_ours(store, genesis, error)
     if store.location.is_local:
         durable.sync_tree(store.tables.uri(manifest.PATH), store.location.uri)
     failpoints.reach("init.post_manifest_create")
+    _fill_in(store, genesis)
+
+
+def _require_ours(store: GraphStore, genesis: Commit, error: StorageError) -> None:
+    """There is a manifest: made by us, and its answer was lost, or by another init."""
+    first = store.snapshot_at(ids.MAIN, 1)
+    if first.head is None or first.head.commit_id != genesis.id:
+        raise AlreadyInitialized(f"another init of {store.location.uri} came first", uri=store.location.uri) from error
+
+
+def _fill_in(store: GraphStore, genesis: Commit) -> None:
+    """What other software looks for beside the manifest."""
     try:
         store.tables.newest(manifest.PATH).update_config({"table_version_management": "true"})
         store.tables.sync_newest(manifest.PATH)

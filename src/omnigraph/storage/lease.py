@@ -2,7 +2,8 @@
 
 The object is never removed; releasing it writes an empty owner. Taking it is a conditional put, so two takers cannot
 both win. A crashed owner on this machine is recognised at once; one elsewhere when the same record has been watched
-unchanged for its whole life, which needs no agreement between clocks.
+unchanged for its whole life, which needs no agreement between clocks. An owner that was only slow may still be at work
+then: a lease keeps writers out of each other's way, it makes nothing safe.
 """
 
 from __future__ import annotations
@@ -37,7 +38,6 @@ class Lease:
         self._owner = f"{ids.new_ulid()}"
         self._tag: str | None = None
         self._epoch = 0
-        self._expires = 0.0
         self._held = False
 
     @property
@@ -63,18 +63,13 @@ class Lease:
             pause = look_again_after(time.monotonic() - started)
             time.sleep(random.uniform(pause / 2, pause))
 
-    def check(self, seen: int = 0) -> None:
-        """Called before every step that moves something; renews when half of the life is over.
-
-        A branch head with a higher epoch means either that somebody took the lease meanwhile, or that the lease object
-        is younger than the graph (a copied graph). The conditional put tells the two apart.
-        """
-        left = self._expires - time.monotonic()
-        if left > limits.lease_seconds() / 2 and seen <= self._epoch:
-            return
-        if left <= 0 or self._tag is None or not self._put(max(self._epoch, seen + 1), self._tag):
+    def is_held(self) -> bool:
+        """Whether nobody took the lease since it was acquired: a conditional put, which also renews it."""
+        try:
+            self._held = self._tag is not None and self._put(self._epoch + 1, self._tag)
+        except StorageError:
             self._held = False
-            raise LockTimeout("this process was paused for so long that its lease ended", hint="retry", path=self._path)
+        return self._held
 
     def release(self) -> None:
         """Give it back. A lease that was lost meanwhile stays with its new owner.
@@ -102,7 +97,6 @@ class Lease:
         return None if free and self._put(int(record["epoch"]) + 1, tag) else watched
 
     def _put(self, epoch: int, tag: str | None) -> bool:
-        started = time.monotonic()
         content = _record(self._owner, epoch)
         new = (
             self._objects.create(self._path, content)
@@ -112,7 +106,7 @@ class Lease:
         self._tag = new
         if new is None:
             return False
-        self._epoch, self._expires, self._held = epoch, started + limits.lease_seconds(), True
+        self._epoch, self._held = epoch, True
         return True
 
 

@@ -28,7 +28,7 @@ def commits_of(tables: Tables, snapshot: Snapshot) -> dict[str, Commit]:
     ends_early = any(commit.parent is not None and commit.parent not in found for commit in found.values())
     if not found or ends_early or (snapshot.head and snapshot.head.version != snapshot.version):
         reach = _reach(tables, snapshot)
-        for commit in mirrored_commits(tables, snapshot.branch):
+        for commit in mirrored_commits(tables, snapshot.lineage):
             if commit.version <= reach.get(commit.branch, 0):
                 found.setdefault(commit.id, commit)
     return found
@@ -51,12 +51,12 @@ def _within_reach(tables: Tables, snapshot: Snapshot, known: dict[str, Commit]) 
 def _reach(tables: Tables, snapshot: Snapshot) -> dict[str, int]:
     """How much of each branch's own history a snapshot shows: its branch up to now, its ancestors up to the forks."""
     refs = tables.branches(manifest.PATH)
-    reach, branch, version = {}, snapshot.branch, snapshot.version
+    reach, branch, lineage, version = {}, snapshot.branch, snapshot.lineage, snapshot.version
     while branch not in reach:
         reach[branch] = version
-        if branch in refs:
-            ref = refs[branch]
-            branch, version = ref["parent_branch"] or ids.MAIN, min(version, int(ref["parent_version"]))
+        if lineage in refs:
+            lineage, version = refs[lineage]["parent_branch"], min(version, int(refs[lineage]["parent_version"]))
+            branch = ids.MAIN if lineage is None else ids.lineage_owner(lineage) or lineage
     return reach
 
 
@@ -165,9 +165,9 @@ def find_commit(snapshot: Snapshot, commit_id: str) -> Commit | None:
     return next((manifest.commit_of(row) for row in rows if row["object_type"] == manifest.GRAPH_COMMIT), None)
 
 
-def mirrored_commits(tables: Tables, branch: str) -> list[Commit]:
+def mirrored_commits(tables: Tables, lineage: str | None) -> list[Commit]:
     """Commits as `_graph_commits.lance` and `_graph_commit_actors.lance` tell them; absent datasets are empty."""
-    handle = tables.newest_or_none(COMMITS_PATH, None if branch == ids.MAIN else branch)
+    handle = tables.newest_or_none(COMMITS_PATH, lineage)
     handle = handle if handle is not None else tables.newest_or_none(COMMITS_PATH)
     if handle is None:
         return []

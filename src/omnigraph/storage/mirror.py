@@ -13,7 +13,7 @@ import random
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ from lance.fragment import write_fragments
 
 from omnigraph import failpoints, ids, limits
 from omnigraph.errors import OmniGraphError, RowLevelCasContention
-from omnigraph.storage import lineage, manifest
+from omnigraph.storage import lineage
 from omnigraph.storage.faults import READ_EXCEPTIONS, STORE_EXCEPTIONS, CommitConflictError
 from omnigraph.storage.lineage import ACTORS_PATH, COMMITS_PATH
 from omnigraph.storage.manifest import Commit
@@ -77,9 +77,10 @@ class _Copied:
 class Mirror:
     """Follows the commits of one graph in a thread of its own, which starts with the first commit."""
 
-    def __init__(self, tables: Tables, sections: Sections) -> None:
+    def __init__(self, tables: Tables, sections: Sections, is_current: Callable[[Snapshot], bool]) -> None:
         self._tables = tables
         self._sections = sections
+        self._is_current = is_current
         self._news: queue.SimpleQueue[_News | threading.Event | None] = queue.SimpleQueue()
         self._copied: dict[str, _Copied] = {}
         self._actors: Handle | None = None
@@ -150,9 +151,11 @@ class Mirror:
         """Copy commits of a branch that is still the one they were made on; a name may have been given anew."""
         with self._copying:
             try:
-                identity = self._identity(branch)
-                current = [item for item in news if item.snapshot.identity == identity]
-                if current and not self._extend(branch, [item.commit for item in current]):
+                newest = news[-1].snapshot
+                if not self._is_current(newest):
+                    return
+                current = [item for item in news if item.snapshot.identity == newest.identity]
+                if current and not self._extend(newest, [item.commit for item in current]):
                     self._copied.pop(branch, None)
                     copied = catch_up(self._tables, current[-1].snapshot, self._sections)
                     if copied:
@@ -160,23 +163,18 @@ class Mirror:
             except _COPY_FAILURES:
                 self._copied.pop(branch, None)  # the next commit compares everything
 
-    def _identity(self, branch: str) -> str | None:
-        if branch == ids.MAIN:
-            return ids.MAIN
-        ref = self._tables.ref(manifest.PATH, branch)
-        return ref.identity if ref else None
-
-    def _extend(self, branch: str, commits: list[Commit]) -> bool:
+    def _extend(self, newest: Snapshot, commits: list[Commit]) -> bool:
         """Append just the new commits, if nobody else touched the mirrors since this thread left them.
 
         An append to a mirror that moved is refused by the store, so nobody need look first. But a mirror's branch may
         have been removed and made again; a branch is looked at.
         """
+        branch = newest.branch
         known = self._copied.get(branch)
         chain = [known.last if known else None, *(commit.id for commit in commits)]
         if known is None or any(commit.parent != parent for commit, parent in zip(commits, chain, strict=False)):
             return False
-        mirrored = known.commits if branch == ids.MAIN else self._tables.newest(COMMITS_PATH, branch)
+        mirrored = known.commits if branch == ids.MAIN else self._tables.newest(COMMITS_PATH, newest.lineage)
         if mirrored.version != known.commits.version:
             return False
         try:
@@ -202,8 +200,8 @@ def catch_up(tables: Tables, snapshot: Snapshot, sections: Sections) -> tuple[Ha
     try:
         wanted = lineage.own_commits(tables, snapshot)  # a reader of the mirrors takes the highest version for the head
         failpoints.reach("graph_publish.before_commit_append")
-        branch = _mirror_branch(tables, snapshot.branch, sections)
-        commits, exactly = _append_missing(tables, COMMITS_PATH, branch, commit_rows(wanted))
+        _make_mirror(tables, snapshot.lineage, sections)
+        commits, exactly = _append_missing(tables, COMMITS_PATH, snapshot.lineage, commit_rows(wanted))
         failpoints.reach("graph_publish.between_commit_and_actor")
         actors, _ = _append_missing(tables, ACTORS_PATH, None, actor_rows(wanted))
         return (commits, actors) if exactly else None
@@ -217,7 +215,7 @@ def follows(tables: Tables, snapshot: Snapshot) -> bool:
     if head is None or head.version != snapshot.version:
         return False
     commit = lineage.newest_commit(snapshot)
-    mirrored = tables.newest_or_none(COMMITS_PATH, None if snapshot.branch == ids.MAIN else snapshot.branch)
+    mirrored = tables.newest_or_none(COMMITS_PATH, snapshot.lineage)
     if commit is None or mirrored is None or not _newest_holds(mirrored, commit.id):
         return False
     if commit.actor is None:
@@ -259,16 +257,15 @@ def actor_rows(commits: list[Commit]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=ACTORS_SCHEMA)
 
 
-def _mirror_branch(tables: Tables, branch: str, sections: Sections) -> str | None:
-    """The mirror's branch for a graph branch, made on first use at the genesis row, where it can miss nothing."""
-    if branch == ids.MAIN:
-        return None
-    if tables.ref(COMMITS_PATH, branch) is None:
-        with sections.hold(CONTROL):
-            if tables.ref(COMMITS_PATH, branch) is None:
-                tables.drop_branch(COMMITS_PATH, branch)  # files of a fork that died before its ref
-                tables.fork(COMMITS_PATH, branch, None, 1)
-    return branch
+def _make_mirror(tables: Tables, lineage: str | None, sections: Sections) -> None:
+    """The mirror's branch for a branch of the graph: made on first use at the genesis row, where it misses nothing."""
+    if lineage is None or tables.ref(COMMITS_PATH, lineage) is not None:
+        return
+    with sections.hold(CONTROL):
+        if tables.ref(COMMITS_PATH, lineage) is None:
+            if tables.is_local:
+                tables.drop_branch(COMMITS_PATH, lineage)  # files of a fork that died before its ref
+            tables.fork(COMMITS_PATH, lineage, None, 1)
 
 
 def _append_missing(tables: Tables, path: str, branch: str | None, rows: pa.Table) -> tuple[Handle, bool]:

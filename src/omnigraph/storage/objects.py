@@ -7,6 +7,7 @@ nothing; on a local disk a finished write is on the disk.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 from collections.abc import Mapping
 from datetime import timedelta
@@ -38,7 +39,10 @@ class Objects:
         return found[0] if found else None
 
     def read_versioned(self, path: str) -> tuple[bytes, str] | None:
-        """Content and version tag, for a later `replace` (object stores only)."""
+        """Content and version tag, for a later `replace`."""
+        if self._location.is_local:
+            content = self.read(path)
+            return (content, _local_tag(content)) if content is not None else None
         with store_errors(f"read {self._location.child(path)}"):
             try:
                 answer = obstore.get(self._connect(), path)
@@ -54,19 +58,28 @@ class Objects:
                 obstore.put(self._connect(), path, content)
 
     def create(self, path: str, content: bytes) -> str | None:
-        """Write unless the object exists. Returns its version tag (none on a disk: ""), or None when it existed."""
+        """Write unless the object exists. Returns its version tag, or None when it existed."""
         with store_errors(f"create {self._location.child(path)}"):
             if self._location.is_local:
                 made = write_file(self._location.child(path), content, self._location.uri, replace=False)
-                return "" if made else None
+                return _local_tag(content) if made else None
             try:
                 return obstore.put(self._connect(), path, content, mode="create")["e_tag"] or ""
             except AlreadyExistsError:
                 return None
 
     def replace(self, path: str, content: bytes, tag: str) -> str | None:
-        """Write if the object still has this version tag (object stores only). Returns the new tag, or None."""
+        """Write if the object still has this version tag. Returns the new tag, or None.
+
+        An object store compares by itself. On a disk the caller holds the section that guards the object.
+        """
         with store_errors(f"replace {self._location.child(path)}"):
+            if self._location.is_local:
+                found = self.read_versioned(path)
+                if found is None or found[1] != tag:
+                    return None
+                write_file(self._location.child(path), content, self._location.uri)
+                return _local_tag(content)
             try:
                 return obstore.put(self._connect(), path, content, mode={"e_tag": tag})["e_tag"] or ""
             except (PreconditionError, AlreadyExistsError, FileNotFoundError):
@@ -99,8 +112,10 @@ class Objects:
             return any(len(page) for page in obstore.list(self._connect(), f"{directory}/", chunk_size=1))
 
     def delete_below(self, directory: str, keep: str | None = None) -> None:
-        """Remove every object below a directory, but for one path. Only for what nothing can reach."""
+        """Remove every object below a directory, but for one path. Only for what nothing can ever reach again."""
         with store_errors(f"delete {self._location.child(directory)}"):
+            if self._location.is_local:
+                return _remove_tree(self._location.child(directory), self._location.child(keep) if keep else None)
             for page in obstore.list(self._connect(), f"{directory}/"):
                 obstore.delete(self._connect(), [entry["path"] for entry in page if entry["path"] != keep])
 
@@ -108,6 +123,21 @@ class Objects:
         if self._store is None:
             self._store = open_store(self._location)
         return self._store
+
+
+def _local_tag(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _remove_tree(directory: str, keep: str | None) -> None:
+    """Another process may remove the same files at the same time."""
+    for place, _, names in os.walk(directory, topdown=False):
+        for name in names:
+            if (path := os.path.join(place, name)) != keep:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(path)
+        with contextlib.suppress(OSError):  # not empty
+            os.rmdir(place)
 
 
 def _local_content(path: str) -> bytes | None:

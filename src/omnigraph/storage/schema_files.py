@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from omnigraph import failpoints
+from omnigraph import failpoints, ids
 from omnigraph.errors import StorageError
 from omnigraph.storage.objects import Objects
 
@@ -66,11 +66,32 @@ def settle(store: GraphStore, schema: SchemaChange) -> None:
         store.objects.delete(staging(name))
         if name == SOURCE:
             failpoints.reach("schema_apply.between_renames")
-    with contextlib.suppress(StorageError):  # best effort: nothing that is shown depends on it
-        for location in schema.purge:
-            store.tables.purge(location)
-        for location in schema.remove:
-            store.tables.remove(location)
+    if schema.purge or schema.remove:
+        with contextlib.suppress(StorageError):  # best effort: nothing that is shown depends on it
+            _remove_dropped(store, schema)
+
+
+def _remove_dropped(store: GraphStore, schema: SchemaChange) -> None:
+    """Remove what a change dropped for good, unless a branch was made beside it that may read it.
+
+    A branch takes its name before it looks at the state that it is made from; so one that is not seen here sees the
+    change. The place of a removed table is never used again, and versions below the one that is shown never return.
+    """
+    snapshot = store.refresh(ids.MAIN)
+    if store.has_branches():
+        return
+    for pin in snapshot.pins.values():
+        if pin.location in schema.purge:
+            store.tables.purge(pin.location, pin.version)
+    for location in {*schema.remove} - {pin.location for pin in snapshot.pins.values()}:
+        store.tables.remove(location)
+
+
+def write(objects: Objects, texts: Mapping[str, str]) -> None:
+    """Make some texts the live files, where they are not."""
+    for name, text in texts.items():
+        if objects.read(name) != text.encode():
+            objects.write(name, text.encode())
 
 
 def promote(objects: Objects) -> None:

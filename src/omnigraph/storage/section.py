@@ -2,7 +2,7 @@
 
 On a local disk it is a file lock, which the kernel frees when its process dies. On an object store it is a lease (see
 `lease.py`). Inside one process a plain lock comes first, shared by all handles on the same graph. Safety never rests
-on the section alone: commits and publishes check again what they rely on.
+on the section: it only saves work. Whoever is late goes on beside the next owner, and the store decides between them.
 """
 
 from __future__ import annotations
@@ -31,22 +31,23 @@ CONTROL = "/control"  # no branch can have this name
 
 
 class Fence(Protocol):
-    """Proof of ownership while a section is held."""
+    """What is known of an owned section."""
 
     @property
     def epoch(self) -> int:
         """Grows with every new owner of a lease; 0 where the kernel guards the section."""
 
-    def check(self, seen: int = 0) -> None:
-        """Raise LockTimeout when ownership was lost. ``seen`` is the epoch that the branch head records."""
+    def is_held(self) -> bool:
+        """Whether nobody else was in the section since it was taken. Asks the store; False when it does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class _KernelFence:
     epoch: int = 0
 
-    def check(self, seen: int = 0) -> None:
+    def is_held(self) -> bool:
         """A held file lock cannot be lost."""
+        return True
 
 
 class Sections:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from omnigraph import ids
 from omnigraph.errors import CorruptGraph
 from omnigraph.storage import manifest
 from omnigraph.storage.manifest import Head, Hidden, Pin
@@ -33,6 +34,7 @@ class Snapshot:
         recent: the other rows of the newest fragment, about the latest commits; None when the present lies elsewhere.
         handle: the open manifest.
         identity: which branch of this name; one that was deleted and made again is another one.
+        lineage: Lance branch of the manifest that this state lies on; None is the main one.
     """
 
     branch: str
@@ -44,6 +46,11 @@ class Snapshot:
     handle: Handle = field(repr=False, compare=False)
     identity: str = field(default="", repr=False)
     recent: pa.Table | None = field(default=None, repr=False, compare=False)
+    lineage: str | None = field(default=None, repr=False)
+
+    def owns(self, lineage: str | None) -> bool:
+        """Whether this branch, and no other, commits to a lineage of a table."""
+        return ids.is_lineage_of(lineage, self.lineage)
 
     @property
     def epoch(self) -> int:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from omnigraph import ids, limits
 from omnigraph.errors import BranchNotFound, GraphNotFound, HistoricalVersionReclaimed
 from omnigraph.storage import manifest, migrate
+from omnigraph.storage.branch_entries import BranchEntries, BranchEntry
 from omnigraph.storage.effects import Effects
 from omnigraph.storage.faults import store_errors
 from omnigraph.storage.location import Location
@@ -21,6 +24,9 @@ from omnigraph.storage.objects import Objects
 from omnigraph.storage.section import Sections
 from omnigraph.storage.snapshot import Snapshot, read_snapshot
 from omnigraph.storage.tables import Handle, Tables
+
+if TYPE_CHECKING:
+    from omnigraph.storage.commit.publish import Door
 
 _VERSIONS = 2**63  # no table has so many
 
@@ -33,12 +39,17 @@ class BranchRef:
         identity: changes when a branch is deleted and made again under the same name.
         parent: branch it was made from; None for main.
         parent_version: manifest version it was made from; lower numbers are versions of the parent.
+        lineage: its Lance branch of the manifest; None for main.
     """
 
     name: str
     identity: str
     parent: str | None
     parent_version: int = 0
+    lineage: str | None = None
+
+
+_MAIN = BranchRef(ids.MAIN, ids.MAIN, None)
 
 
 class GraphStore:
@@ -49,14 +60,19 @@ class GraphStore:
         self.objects = Objects(location)
         self.tables = Tables(location)
         self.effects = Effects()
+        self.entries = BranchEntries(self.objects)
         self.sections = Sections(location, self.objects)
-        self.mirror = Mirror(self.tables, self.sections)
+        self.mirror = Mirror(self.tables, self.sections, self._is_current)
+        self.forks: dict[tuple[str, str | None, int, str], str] = {}
         self._newest: dict[str, Snapshot] = {}
         self._lock = threading.Lock()
 
-    @staticmethod
-    def lance_branch(branch: str) -> str | None:
-        return None if branch == ids.MAIN else branch
+    @cached_property
+    def door(self) -> Door:
+        """What makes a change visible; a process that only reads never asks for it."""
+        from omnigraph.storage.commit.publish import Door
+
+        return Door(self)
 
     def snapshot(self, branch: str) -> Snapshot:
         """The newest published state of a branch."""
@@ -64,60 +80,69 @@ class GraphStore:
 
     def refresh(self, branch: str, *, migrate_layout: bool = False) -> Snapshot:
         """The newest state, and on request in the current layout: the stamp is per branch, so each is migrated."""
-        identity = self.branch_ref(branch).identity
+        ref = self.branch_ref(branch)
         with self._lock:
             known = self._newest.get(branch)
-        if known and known.identity == identity and self._is_newest(known):
+        if known and known.identity == ref.identity and self._is_newest(known):
             return known
-        handle = self._newest_manifest(branch)
-        if migrate_layout and manifest.stamp_of(handle) < limits.INTERNAL_SCHEMA_VERSION:
-            handle = migrate.to_current(self.tables, handle, self.lance_branch(branch))
-        with store_errors("read the manifest"):
-            snapshot = replace(read_snapshot(handle, branch), identity=identity)
+        snapshot = self.read_lineage(ref, migrate_layout=migrate_layout)
+        handle = snapshot.handle
         if manifest.stamp_of(handle) == limits.INTERNAL_SCHEMA_VERSION:
             self.adopt(snapshot)
         return snapshot
 
+    def read_lineage(self, ref: BranchRef, *, migrate_layout: bool = False) -> Snapshot:
+        """The newest state on the lineage of a branch, as the store has it, also of a branch that is deleted."""
+        handle = self._newest_manifest(ref)
+        if migrate_layout and manifest.stamp_of(handle) < limits.INTERNAL_SCHEMA_VERSION:
+            handle = migrate.to_current(self.tables, handle, ref.lineage)
+        return _read(handle, ref)
+
     def _is_newest(self, snapshot: Snapshot) -> bool:
         with store_errors("look at the manifest"):
             return bool(snapshot.handle.latest_version == snapshot.version)
+
+    def _is_current(self, snapshot: Snapshot) -> bool:
+        """Whether the branch of a state still exists, and is not another one of its name."""
+        try:
+            return self.branch_ref(snapshot.branch).identity == snapshot.identity
+        except BranchNotFound:
+            return False
 
     def adopt(self, snapshot: Snapshot) -> None:
         """Remember the newest snapshot of a branch, so that nobody needs to read it back."""
         with self._lock:
             self._newest[snapshot.branch] = snapshot
 
-    def adopt_fork(self, branch: str, source: Snapshot, handle: Handle) -> None:
+    def adopt_fork(self, entry: BranchEntry, source: Snapshot, handle: Handle) -> None:
         """Remember the first state of a branch that was just made from a state in the current layout: it is the same,
-        row by row, in the same fragments. The caller keeps the branch from being deleted meanwhile."""
+        row by row, in the same fragments."""
         if handle.version == source.version:
-            identity = self.branch_ref(branch).identity
-            self.adopt(replace(source, branch=branch, handle=handle, identity=identity))
+            first = replace(source, branch=entry.name, handle=handle, identity=entry.identity, lineage=entry.lineage)
+            self.adopt(first)
 
     def snapshot_at(self, branch: str, version: int) -> Snapshot:
         """The state of a branch at one manifest version."""
-        identity = self.branch_ref(branch).identity
+        ref = self.branch_ref(branch)
         with self._lock:
             known = self._newest.get(branch)
-        if known and (known.identity, known.version) == (identity, version):
+        if known and (known.identity, known.version) == (ref.identity, version):
             return known
-        handle = self._manifest_at(branch, version, identity)
-        with store_errors("read the manifest"):
-            return replace(read_snapshot(handle, branch), identity=identity)
+        return _read(self._manifest_at(ref, version), ref)
 
-    def _manifest_at(self, branch: str, version: int, identity: str) -> Handle:
+    def _manifest_at(self, ref: BranchRef, version: int) -> Handle:
         try:
             if 0 < version < _VERSIONS:
-                return self.tables.at(manifest.PATH, self.lance_branch(branch), version, identity)
+                return self.tables.at(manifest.PATH, ref.lineage, version, ref.identity)
         except HistoricalVersionReclaimed as error:
-            if version <= self._newest_manifest(branch).version:
+            if version <= self._newest_manifest(ref).version:
                 raise HistoricalVersionReclaimed(
-                    f"version {version} of branch '{branch}' is no longer stored",
+                    f"version {version} of branch '{ref.name}' is no longer stored",
                     hint="choose a newer commit",
-                    branch=branch,
+                    branch=ref.name,
                     version=version,
                 ) from error
-        raise HistoricalVersionReclaimed(f"branch '{branch}' has no version {version}", version=version)
+        raise HistoricalVersionReclaimed(f"branch '{ref.name}' has no version {version}", version=version)
 
     def table(self, pin: Pin) -> Handle:
         """The table that a pin names.
@@ -137,41 +162,74 @@ class GraphStore:
             ) from error
 
     def branch_ref(self, branch: str) -> BranchRef:
-        """The ref of a branch, or BranchNotFound. The ref is the authority; leftover directories mean nothing."""
+        """The ref of a branch, or BranchNotFound. Its entry is the authority; leftover directories mean nothing."""
         if branch == ids.MAIN:
-            return BranchRef(ids.MAIN, ids.MAIN, None)
-        ref = self.tables.ref(manifest.PATH, branch)
+            return _MAIN
+        found = self.entries.read(branch)
+        if found is not None and found[0].state == "live":
+            return ref_of(found[0])
+        ref = self.tables.ref(manifest.PATH, branch) if found is None else None
         if ref is None:
-            raise BranchNotFound(f"there is no branch '{branch}'", hint="list them with branches.list()", branch=branch)
-        return BranchRef(branch, ref.identity, ref.parent_branch or ids.MAIN, ref.parent_version)
+            raise _no_branch(branch)
+        return BranchRef(branch, ref.identity, _owner(ref.parent_branch), ref.parent_version, branch)
 
     def branch_names(self) -> list[str]:
-        """Every branch, internal ones included, without looking at any."""
-        return [ids.MAIN, *self.tables.branch_names(manifest.PATH)]
+        """Every branch that exists or is being made, internal ones included, without looking at any."""
+        lineages = self.tables.branch_names(manifest.PATH)
+        return [ids.MAIN, *sorted({ids.lineage_owner(lineage) or lineage for lineage in lineages})]
+
+    def has_branches(self) -> bool:
+        """Whether any branch but main exists or is being made."""
+        if self.tables.branch_names(manifest.PATH):
+            return True
+        found = (self.entries.read(name) for name in self.entries.names())
+        return any(entry is not None and entry[0].state != "deleted" for entry in found)
 
     def branch_refs(self) -> list[BranchRef]:
         """Every branch: main first, then by name, internal ones included."""
         listed = self.tables.branches(manifest.PATH)
-        return [
-            BranchRef(ids.MAIN, ids.MAIN, None),
-            *(
-                BranchRef(
-                    name, str(ref["branch_identifier"]), ref["parent_branch"] or ids.MAIN, int(ref["parent_version"])
-                )
-                for name, ref in sorted(listed.items())
-            ),
-        ]
+        entered = set(self.entries.names()) if listed else set()
+        refs = []
+        for lineage, ref in listed.items():
+            name = ids.lineage_owner(lineage) or lineage
+            if name in entered:
+                found = self.entries.read(name)
+                if found is not None and found[0].state == "live" and found[0].lineage == lineage:
+                    refs.append(ref_of(found[0]))
+            elif name == lineage:
+                parent = _owner(ref["parent_branch"])
+                identity = str(ref["branch_identifier"])
+                refs.append(BranchRef(name, identity, parent, int(ref["parent_version"]), lineage))
+        return [_MAIN, *sorted(refs, key=lambda each: each.name)]
 
     def forget_branch(self, branch: str) -> None:
         with self._lock:
             self._newest.pop(branch, None)
 
-    def _newest_manifest(self, branch: str) -> Handle:
-        handle = self.tables.newest_or_none(manifest.PATH, self.lance_branch(branch))
+    def _newest_manifest(self, ref: BranchRef) -> Handle:
+        handle = self.tables.newest_or_none(manifest.PATH, ref.lineage)
         if handle is None:
-            if branch == ids.MAIN:
+            if ref.name == ids.MAIN:
                 raise GraphNotFound(
                     f"there is no graph at {self.location.uri}", hint="create one with init", uri=self.location.uri
                 )
-            raise BranchNotFound(f"there is no branch '{branch}'", branch=branch)
+            raise _no_branch(ref.name)
         return handle
+
+
+def ref_of(entry: BranchEntry) -> BranchRef:
+    return BranchRef(entry.name, entry.identity, entry.parent, entry.parent_version, entry.lineage)
+
+
+def _read(handle: Handle, ref: BranchRef) -> Snapshot:
+    with store_errors("read the manifest"):
+        return replace(read_snapshot(handle, ref.name), identity=ref.identity, lineage=ref.lineage)
+
+
+def _owner(lineage: str | None) -> str:
+    """The branch that a lineage of the manifest belongs to."""
+    return ids.MAIN if lineage is None else ids.lineage_owner(lineage) or lineage
+
+
+def _no_branch(branch: str) -> BranchNotFound:
+    return BranchNotFound(f"there is no branch '{branch}'", hint="list them with branches.list()", branch=branch)

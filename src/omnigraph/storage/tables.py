@@ -11,7 +11,6 @@ import re
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote, unquote
@@ -28,6 +27,9 @@ from omnigraph.storage.location import Location
 from omnigraph.storage.objects import Objects
 
 DATA_STORAGE_VERSION: Literal["2.2"] = "2.2"
+
+#: Property of every transaction of this software: the operation that it belongs to.
+OPERATION = "omnigraph.operation_id"
 
 _REMOVED = "removed"
 _REFS = "_refs/branches"
@@ -112,6 +114,14 @@ class Tables:
             max_retries=0,
         )
 
+    def commit(self, handle: Handle, transaction: Any) -> Handle:
+        """Commit a staged transaction to the newest version of a table.
+
+        Lance puts the version file into a place that nobody has taken. Which place that is, it decides by a look: an
+        append to a table that moved meanwhile lands behind the others. The caller compares the version that came out.
+        """
+        return lance.LanceDataset.commit(handle, transaction, max_retries=0)
+
     def newest(self, path: str, branch: str | None = None) -> Handle:
         """The newest version that exists, published or not."""
         handle = self.newest_or_none(path, branch)
@@ -177,11 +187,22 @@ class Tables:
         """A table at one version on a handle that remembers nothing: what it reads comes from the store."""
         return self._open_at(path, branch, version)
 
-    def purge(self, path: str) -> None:
-        """Remove every version of a table but its newest, and the files that only they need."""
+    def purge(self, path: str, below: int) -> None:
+        """Remove the versions of a table below one, and the files that only they need."""
         with store_errors(f"remove old versions of table {path}"):
-            self.newest(path).cleanup_old_versions(older_than=timedelta(0))  # staged files of live writers stay
+            newest = self.newest(path)
+            old = [version for entry in newest.versions() if (version := int(entry["version"])) < below]
+            if old:
+                newest.cleanup_old_versions(versions=old)  # staged files of live writers stay
         self._forget(path)
+
+    def restore(self, handle: Handle, version: int, operation_id: str) -> Handle:
+        """Make an older version of a table its newest. Lands on top of whatever came meanwhile."""
+        operation = lance.LanceOperation.Restore(version)
+        properties = {OPERATION: operation_id}
+        with store_errors("restore a table"):
+            transaction = lance.Transaction(handle.version, operation, transaction_properties=properties)
+            return lance.LanceDataset.commit(handle, transaction)
 
     def remove(self, path: str) -> None:
         """Remove a table with all its versions; an absent one is success.
@@ -241,8 +262,15 @@ class Tables:
             self._sync_branch(path, branch, version)
             return handle
 
+    def drop_ref(self, path: str, branch: str) -> None:
+        """Remove the ref of a Lance branch, so that nobody lists it. Its files stay."""
+        self._objects.delete(f"{path}/{_ref_file(branch)}")
+
     def drop_branch(self, path: str, branch: str) -> None:
-        """Remove a Lance branch and what an interrupted fork or removal of this name left; an absent one is success."""
+        """Remove a Lance branch and what an interrupted fork or removal of this name left; an absent one is success.
+
+        Only where nobody can still be about to use it: under a lock of the kernel, or a name that is never used again.
+        """
         if self._objects.read(f"{path}/{_ref_file(branch)}") is not None:
             self._drop_ref(path, branch)
         self._objects.delete_below(f"{path}/tree/{branch}")  # files without a ref would block the next fork
@@ -270,6 +298,19 @@ class Tables:
         if self._location.is_local:
             newest = self.newest(path, branch)
             durable.sync_files([f"{self.uri(path, branch)}/{version_file(newest.version)}"], self._location.uri)
+
+
+def maker(handle: Handle, version: int) -> Any | None:
+    """The transaction that made a version of a table; None when that cannot be read."""
+    try:
+        return handle.read_transaction(version)
+    except READ_EXCEPTIONS:
+        return None
+
+
+def is_ours(transaction: Any | None) -> bool:
+    """Whether a transaction was made by this software."""
+    return transaction is not None and OPERATION in (transaction.transaction_properties or {})
 
 
 def _ref_file(branch: str) -> str:

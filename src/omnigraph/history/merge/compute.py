@@ -106,8 +106,7 @@ class _Computation:
 
     def run(self) -> Computed:
         target = self._workspace.snapshot
-        own = self._store.lance_branch(target.branch)
-        plans = plan_tables(self._base_state, self._source.snapshot, target, own, self._overlays)
+        plans = plan_tables(self._base_state, self._source.snapshot, target, self._overlays)
         self._require_known({plan.table_key for plan in plans})
         for plan in plans:
             if plan.disposition is not Disposition.SKIP or plan.table_key in self._named:

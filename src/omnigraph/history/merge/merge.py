@@ -57,7 +57,7 @@ def merge(store: GraphStore, catalog: Catalog, request: MergeRequest, carriers: 
     _check(request)
     source = capture(store, request.source)
     if request.dry_run:
-        workspace = Workspace(store, store.snapshot(request.target), None)
+        workspace = Workspace(store, store.snapshot(request.target))
         carrier = carriers(workspace, source)
         return compute(workspace, catalog, source, request.resolve, carrier).result(carrier.engine, dry_run=True)
     last: list[Computed] = []

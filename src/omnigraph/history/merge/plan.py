@@ -39,13 +39,10 @@ class TablePlan:
     pointer: bool = False
 
 
-def plan_tables(
-    base: Snapshot, source: Snapshot, target: Snapshot, own_branch: str | None, blurred: Collection[str] = ()
-) -> list[TablePlan]:
+def plan_tables(base: Snapshot, source: Snapshot, target: Snapshot, blurred: Collection[str] = ()) -> list[TablePlan]:
     """A plan for every table of the graph, in key order.
 
     Args:
-        own_branch: Lance branch on which the target writes; None is the main lineage.
         blurred: tables of which the base's version is not the whole truth (see `shared.py`); they are merged by rows.
 
     Raises:
@@ -55,7 +52,7 @@ def plan_tables(
     return [
         _plan_blurred(base.pins.get(key), source.pins[key], target.pins[key])
         if key in blurred
-        else _plan(base.pins.get(key), source.pins[key], target.pins[key], own_branch)
+        else _plan(base.pins.get(key), source.pins[key], target.pins[key], owned=target.owns(target.pins[key].branch))
         for key in sorted(target.pins)
     ]
 
@@ -65,12 +62,12 @@ def _plan_blurred(base: Pin | None, source: Pin, target: Pin) -> TablePlan:
     return TablePlan(target.table_key, Disposition.SKIP if same else Disposition.THREE_WAY, base, source, target)
 
 
-def _plan(base: Pin | None, source: Pin, target: Pin, own_branch: str | None) -> TablePlan:
+def _plan(base: Pin | None, source: Pin, target: Pin, *, owned: bool) -> TablePlan:
     key = target.table_key
     if state(source) == state(target) or state(source) == state(base):
         return TablePlan(key, Disposition.SKIP, base, source, target)
     if state(target) == state(base):
-        return TablePlan(key, Disposition.ADOPT, base, source, target, _may_point(source, target, own_branch))
+        return TablePlan(key, Disposition.ADOPT, base, source, target, not owned and _may_point(source, target))
     return TablePlan(key, Disposition.THREE_WAY, base, source, target)
 
 
@@ -79,10 +76,10 @@ def state(pin: Pin | None) -> tuple[str, str | None, int, str | None] | None:
     return (pin.location, pin.branch, pin.version, pin.origin) if pin else None
 
 
-def _may_point(source: Pin, target: Pin, own_branch: str | None) -> bool:
-    """Only at main's lineage, which nobody deletes; only upwards, because readers take the greatest number; and never
-    away from a lineage that the target writes itself."""
-    return source.branch is None and target.branch != own_branch and source.version > target.version
+def _may_point(source: Pin, target: Pin) -> bool:
+    """Whether a target may show a version of the source. Only at main's lineage, which nobody deletes; only upwards,
+    because readers take the greatest number. And never away from a lineage that the target writes itself."""
+    return source.branch is None and source.version > target.version
 
 
 def _require_same_tables(source: Snapshot, target: Snapshot) -> None:

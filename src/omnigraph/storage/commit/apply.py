@@ -1,27 +1,48 @@
-"""Phase B for one table: commit its staged transaction and know for certain whether it landed.
+"""Phase B for one table: its staged transaction becomes exactly the version it was made for, or nothing that counts.
 
-Used by the writer that staged it and by the recovery that finishes it. The answer is exactly the next version made by
-exactly this transaction, a definite failure, or OutcomeUnknown when the store cannot be asked.
+The version file of a table is written once and never again, so each version is a slot that one transaction takes. A
+commit that lands elsewhere, because somebody else was faster, is never shown: what lies above the version that the
+graph shows is passed over by `clear_drift`. Used by the writer that staged it and by the recovery that finishes it.
 """
 
 from __future__ import annotations
 
-import lance
+from enum import Enum, auto
 
-from omnigraph import failpoints
-from omnigraph.errors import InternalError, OutcomeUnknown, RecoveryRequired, StorageError, StoreUnavailable
+from omnigraph import failpoints, ids
+from omnigraph.errors import (
+    CorruptGraph,
+    InternalError,
+    OutcomeUnknown,
+    RecoveryRequired,
+    StorageError,
+    StoreUnavailable,
+    UncoveredDrift,
+)
 from omnigraph.storage import durable, manifest
 from omnigraph.storage.commit import redo
 from omnigraph.storage.commit.publish import GraphChange
 from omnigraph.storage.commit.record import Sidecar, TableIntent
-from omnigraph.storage.faults import READ_EXCEPTIONS, STORE_EXCEPTIONS, reason
+from omnigraph.storage.faults import READ_EXCEPTIONS, STORE_EXCEPTIONS, CommitConflictError, reason
 from omnigraph.storage.manifest import Pin
 from omnigraph.storage.stage import Staged
 from omnigraph.storage.store import GraphStore
-from omnigraph.storage.tables import Handle, version_file
+from omnigraph.storage.tables import Handle, is_ours, maker, version_file
 
 #: The table could not be looked at.
 _LOOK_FAILURES: tuple[type[Exception], ...] = (StorageError, *READ_EXCEPTIONS)
+
+
+class SlotTaken(Exception):
+    """Another transaction has the version that a commit was made for. Nothing of it can be shown any more."""
+
+
+class Slot(Enum):
+    """The version that a staged transaction was made for."""
+
+    FREE = auto()
+    OURS = auto()
+    TAKEN = auto()
 
 
 def staged_of(table: TableIntent) -> Staged:
@@ -36,25 +57,65 @@ def location_of(table: TableIntent) -> str:
     return table.location
 
 
-def commit_table(store: GraphStore, handle: Handle | None, table: TableIntent) -> Handle:
-    """Commit a staged transaction on a handle at the expected version and sync it. Without a handle, make the table."""
-    transaction = redo.transaction(staged_of(table))
+def slot(newest: Handle | None, table: TableIntent) -> Slot:
+    """Who has the version that a table of a record is to become."""
+    version = newest.version if newest is not None else 0
+    if version < table.post_commit_pin:
+        return Slot.FREE if version == table.expected_version else Slot.TAKEN
+    found = maker(newest, table.post_commit_pin)
+    return Slot.OURS if found is not None and found.uuid == staged_of(table).uuid else Slot.TAKEN
+
+
+def clear_drift(store: GraphStore, pin: Pin) -> Handle:
+    """A table at a version on top of all others with the content that the graph shows.
+
+    Versions above the one that is shown belong to writers that lost their race, or died: if all of them are ours they
+    will never be shown, except by a publish that takes the head away from whoever is here. Nobody need be waited for.
+
+    Raises:
+        UncoveredDrift: other software wrote them.
+    """
+    newest = store.tables.newest(pin.location, pin.branch)
+    for version in range(pin.version + 1, newest.version + 1):
+        if not is_ours(maker(newest, version)):
+            raise UncoveredDrift(pin.table_key, newest.version, pin.version)
+    if newest.version < pin.version:
+        raise CorruptGraph(
+            f"table '{pin.table_key}' is at version {newest.version}, below the {pin.version} that the graph shows",
+            hint="restore its directory from a copy",
+            table_key=pin.table_key,
+        )
+    if newest.version == pin.version:
+        return newest
+    restored = store.tables.restore(newest, pin.version, ids.new_ulid())
+    failpoints.reach("recovery.post_drift_restore")
+    if store.location.is_local:
+        uri = store.tables.uri(pin.location, pin.branch)
+        durable.sync_files([f"{uri}/{version_file(restored.version)}"], store.location.uri)
+    return restored
+
+
+def commit_table(store: GraphStore, handle: Handle | None, table: TableIntent, operation_id: str) -> Handle:
+    """Commit a staged transaction on a handle at the expected version and sync it. Without a handle, make the table.
+
+    Raises:
+        SlotTaken: another transaction was faster.
+        StoreUnavailable: it is not there, and the store said no.
+        OutcomeUnknown: the store cannot be asked.
+    """
+    transaction = redo.transaction(staged_of(table), operation_id)
     location = location_of(table)
+    committed, failure = None, None
     try:
         if handle is None:
             committed = store.tables.create_by(location, transaction)
         else:
-            committed = lance.LanceDataset.commit(handle, transaction, max_retries=0)
+            committed = store.tables.commit(handle, transaction)
         failpoints.reach("table.lost_ack")
     except STORE_EXCEPTIONS as error:
-        committed = _find_committed(store, handle, table, error)
-    if committed.version != table.post_commit_pin:
-        raise RecoveryRequired(
-            f"a commit to '{table.table_key}' landed as version {committed.version}, not {table.post_commit_pin}: "
-            "another program wrote to the table",
-            hint="inspect it with repair",
-            table_key=table.table_key,
-        )
+        failure = error
+    if failure is not None or committed is None or committed.version != table.post_commit_pin:
+        committed = _in_slot(store, table, failure)
     if store.location.is_local:
         uri = store.tables.uri(location, table.branch)
         if handle is None:
@@ -64,23 +125,23 @@ def commit_table(store: GraphStore, handle: Handle | None, table: TableIntent) -
     return committed
 
 
-def _find_committed(store: GraphStore, handle: Handle | None, table: TableIntent, error: Exception) -> Handle:
-    """After a lost acknowledgement the table's history tells whether the commit is there."""
+def _in_slot(store: GraphStore, table: TableIntent, failure: Exception | None) -> Handle:
+    """The version that a commit was made for, if its transaction made it: it landed and its answer was lost, or
+    somebody finished it for its writer. Then what its writer did later landed elsewhere and is not shown."""
     try:
-        if handle is None:
-            landed = store.tables.newest_or_none(location_of(table))
-        else:
-            landed = handle.checkout_version(handle.latest_version)
-        if landed is not None and landed.version > table.expected_version:
-            found = landed.read_transaction(landed.version)
-            if found is not None and found.uuid == staged_of(table).uuid:
-                return landed
-    except _LOOK_FAILURES:
+        newest = store.tables.newest_or_none(location_of(table), table.branch)
+        found = slot(newest, table)
+        if found is Slot.OURS and newest is not None:
+            at_slot = newest.version == table.post_commit_pin
+            return newest if at_slot else newest.checkout_version(table.post_commit_pin)
+    except _LOOK_FAILURES as error:
         raise OutcomeUnknown(
             f"a commit to '{table.table_key}' may or may not have happened: the store stopped answering",
             hint="open the graph again; it finishes or drops the write",
-        ) from error
-    raise StoreUnavailable(f"could not commit to '{table.table_key}': {reason(error)}") from error
+        ) from failure or error
+    if found is Slot.TAKEN or failure is None or isinstance(failure, CommitConflictError):
+        raise SlotTaken(table.table_key) from failure
+    raise StoreUnavailable(f"could not commit to '{table.table_key}': {reason(failure)}") from failure
 
 
 def change_of(store: GraphStore, record: Sidecar) -> GraphChange:

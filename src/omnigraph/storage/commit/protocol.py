@@ -1,8 +1,10 @@
-"""From staged tables to a visible commit, one writer at a time per branch.
+"""From staged tables to a visible commit. Nothing here is safe because of a clock, a lock or a lease.
 
-Prepare (outside) → gate → A recovery record → B table commits → C one publish → D record removed. A write carries the
-facts it was computed from; the gate and the publish compare them. After A nothing is lost: whoever comes next finishes
-or drops the write, see `recovery/sweep.py`.
+Prepare (outside) → gate → A recovery record → B table commits → C one publish → D record removed. A write is visible by
+C alone, and C succeeds only while the branch has the head that the write was computed on. Until then nothing it did
+counts: a record is dropped or finished by whoever comes next, and versions of tables that no publish named are passed
+over. So a process may stop between any two steps for any time, and any request may take effect later. The section only
+saves work. Read `apply.py` for B, `publish.py` for C, `recovery/sweep.py` for who comes next.
 """
 
 from __future__ import annotations
@@ -10,32 +12,31 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cache, partial
 
 from omnigraph import failpoints, ids, limits
 from omnigraph.errors import (
     ConflictError,
     ExpectedVersionMismatch,
-    InternalError,
-    LockTimeout,
     OmniGraphError,
     OutcomeUnknown,
     PreconditionFailed,
     ReadSetChanged,
     RecoveryRequired,
+    RowLevelCasContention,
     SchemaChanged,
     StorageError,
-    UncoveredDrift,
 )
 from omnigraph.storage import durable, lineage, schema_files
 from omnigraph.storage.commit import sidecar
-from omnigraph.storage.commit.apply import change_of, commit_table
-from omnigraph.storage.commit.fork import BaseMoved, writable
+from omnigraph.storage.commit.apply import Slot, SlotTaken, change_of, clear_drift, commit_table, slot
+from omnigraph.storage.commit.fork import writable
 from omnigraph.storage.commit.prepared import Merged as Merged
 from omnigraph.storage.commit.prepared import Prepared as Prepared
 from omnigraph.storage.commit.prepared import PreparedTable as PreparedTable
-from omnigraph.storage.commit.publish import check_change, publish, stage_publish
+from omnigraph.storage.commit.publish import Published, check_change
 from omnigraph.storage.commit.record import CommitDraft, Pointer, Sidecar, TableIntent, Tombstone, WriterKind
 from omnigraph.storage.faults import store_errors
 from omnigraph.storage.manifest import Commit, Pin
@@ -52,7 +53,6 @@ class Workspace:
 
     store: GraphStore
     snapshot: Snapshot
-    fence: Fence | None
 
     @property
     def threads(self) -> int:
@@ -60,9 +60,11 @@ class Workspace:
         return min(limits.TABLE_THREADS, os.cpu_count() or 1) if self.store.location.is_local else limits.TABLE_THREADS
 
     def writable(self, table_key: str) -> tuple[Pin, Handle]:
-        """A table to stage on. The first write of a branch to a table forks it."""
+        """A table to stage on, and its pin on the lineage that the commit goes to. The first write of a branch to a
+        table forks it."""
         pin = self.snapshot.pins[table_key]
-        return pin, writable(self.store, self.snapshot, pin, self.fence)
+        own, handle = writable(self.store, self.snapshot, pin)
+        return (pin if own == pin.branch else replace(pin, branch=own)), handle
 
     def readable(self, table_key: str) -> Handle:
         pin = self.snapshot.pins[table_key]
@@ -78,7 +80,6 @@ class Writer:
         base: state the caller computed the change from; None takes the newest.
         if_commit: head that the caller insists on; None for any.
         schema: hash of the schema that the change was made for; under another one it is refused.
-        gate: called in the section, right before anything durable; what it raises refuses the write.
     """
 
     branch: str
@@ -88,7 +89,25 @@ class Writer:
     base: Snapshot | None = None
     if_commit: str | None = None
     schema: str | None = None
-    gate: Callable[[], None] | None = None
+
+
+@dataclass(slots=True)
+class _Identity:
+    """What all attempts at one write have in common, so that it is published once, whoever publishes it.
+
+    Attributes:
+        recorded: whether somebody else may finish an attempt.
+        open: the last attempt was lost to something other than a new head; another process may still finish it.
+    """
+
+    commit_id: str = field(default_factory=ids.new_ulid)
+    created_at: datetime = field(default_factory=ids.now)
+    recorded: bool = False
+    open: bool = False
+
+
+class _Lost(Exception):
+    """Somebody was faster. The attempt will not be shown; the write is tried again on the newest state."""
 
 
 def run(store: GraphStore, writer: Writer) -> Commit | None:
@@ -96,35 +115,44 @@ def run(store: GraphStore, writer: Writer) -> Commit | None:
     newest = store.snapshot(writer.branch)
     first = writer.base or newest
     base = first if (first.branch, first.identity) == (newest.branch, newest.identity) else newest
-    for _ in range(limits.REPREPARE_BUDGET + 1):
-        try:
-            prepared = _prepare(store, writer, base, None)
-        except BaseMoved as moved:
-            base = store.refresh(writer.branch)
-            first = _first_seen(writer, first, base, moved.healed)
-            continue
-        if prepared.is_empty:
+    identity: _Identity | None = None
+    for attempt in range(limits.REPREPARE_BUDGET + limits.PUBLISHER_RETRY_BUDGET + 1):
+        ahead = attempt <= limits.REPREPARE_BUDGET
+        prepared = _prepare(store, writer, base) if ahead else Prepared()
+        if ahead and prepared.is_empty:
             return None
+        identity = identity or _Identity()
         failpoints.reach("write.after_stage")
         with store.sections.hold(writer.branch) as fence:
             fresh, healed = _settled(store, writer.branch, fence)
+            found = store.door.find(fresh, identity.commit_id) if identity.recorded else None
+            if found is not None:
+                return found
             first = _first_seen(writer, first, fresh, healed)
+            if not ahead:
+                prepared = _prepare(store, writer, fresh)
+                if prepared.is_empty:
+                    return None
             _check_reads(first, fresh, prepared)
-            if not _moved(base, fresh):
-                return _commit(store, writer, fresh, prepared, fence)
+            if not ahead or not _moved(base, fresh):
+                try:
+                    return _commit(store, writer, identity, fresh, prepared, fence)
+                except _Lost:
+                    fresh = store.refresh(writer.branch)
         base = fresh
-    with store.sections.hold(writer.branch) as fence:
-        fresh, healed = _settled(store, writer.branch, fence)
-        prepared = _prepare(store, writer, fresh, fence)
-        if prepared.is_empty:
-            return None
-        _check_reads(_first_seen(writer, first, fresh, healed), fresh, prepared)
-        return _commit(store, writer, fresh, prepared, fence)
+    if identity is not None and identity.open:
+        raise RecoveryRequired(
+            f"the write on branch '{writer.branch}' kept losing its race",
+            hint="the next write or open of this branch finishes or drops it",
+            commit_id=identity.commit_id,
+        )
+    raise RowLevelCasContention(
+        f"the write on branch '{writer.branch}' kept losing its race", hint="retry", branch=writer.branch
+    )
 
 
 def _settled(store: GraphStore, branch: str, fence: Fence) -> tuple[Snapshot, int]:
-    """The newest state, once what dead writers left of it is resolved, and how many they were. Nothing moves it while
-    the section is held."""
+    """The newest state, once what dead writers left of it is resolved, and how many they were."""
     healed = heal_branch(store, branch, fence)
     return store.refresh(branch, migrate_layout=True), healed
 
@@ -140,7 +168,7 @@ def _moved(base: Snapshot, fresh: Snapshot) -> bool:
     return (base.identity, base.version, base.head) != (fresh.identity, fresh.version, fresh.head)
 
 
-def _prepare(store: GraphStore, writer: Writer, base: Snapshot, fence: Fence | None) -> Prepared:
+def _prepare(store: GraphStore, writer: Writer, base: Snapshot) -> Prepared:
     if writer.schema and base.schema and writer.schema != base.schema:
         raise SchemaChanged("the schema", writer.schema, base.schema)
     if writer.if_commit is not None:
@@ -153,8 +181,8 @@ def _prepare(store: GraphStore, writer: Writer, base: Snapshot, fence: Fence | N
                 expected=writer.if_commit,
                 actual=head,
             )
-    prepared = writer.prepare(Workspace(store, base, fence))
-    _sync_staged(store, writer.branch, prepared)
+    prepared = writer.prepare(Workspace(store, base))
+    _sync_staged(store, prepared)
     return prepared
 
 
@@ -173,20 +201,21 @@ def _lineage(snapshot: Snapshot, key: str) -> str:
     return f"{pin.branch or ids.MAIN}/{pin.origin or pin.version}" if pin else "none"
 
 
-def _commit(store: GraphStore, writer: Writer, base: Snapshot, prepared: Prepared, fence: Fence) -> Commit:
-    _check_gate(store, prepared)
-    record = _record(store, writer, base, prepared)
+def _commit(
+    store: GraphStore, writer: Writer, identity: _Identity, base: Snapshot, prepared: Prepared, fence: Fence
+) -> Commit:
+    places = _places(store, prepared)
+    record = _record(store, writer, identity, base, prepared, places)
     change = change_of(store, record)
-    check_change(base, change)  # nothing can be taken back later
-    if writer.gate:
-        writer.gate()
+    check_change(base, change)
     failpoints.reach("write.after_gate_checks")
     sidecar.write(store.objects, record)
+    identity.recorded = True
     failpoints.reach("write.after_sidecar")
     try:
-        staging = _threads().submit(stage_publish, store, base, change, fence)  # written while the tables commit
+        staging = _threads().submit(store.door.stage, base, change, fence.epoch)  # written while the tables commit
         try:
-            handles = _commit_tables(store, record, prepared, fence)
+            handles = _commit_tables(store, record, places)
         finally:
             wait([staging])
         staged = staging.result()
@@ -197,16 +226,24 @@ def _commit(store: GraphStore, writer: Writer, base: Snapshot, prepared: Prepare
             failpoints.reach("branch_merge.post_phase_b_pre_manifest_commit")
         if record.schema:
             schema_files.stage(store.objects, record.schema)
-        published = publish(store, writer.branch, change, fence, record.operation_id, staged)
+        published = store.door.publish(staged, record.operation_id)
+        if published is None:
+            raise _Lost
+    except (SlotTaken, _Lost) as lost:
+        published = _lose(store, identity, record, base)
+        if published is None:
+            raise _Lost from lost
+        _finish(store, record)
+        return published.commit
     except (OutcomeUnknown, RecoveryRequired):
         raise
-    except (StorageError, ConflictError, LockTimeout) as error:
-        raise _settle(store, record, prepared, error) from error
+    except (StorageError, ConflictError) as error:
+        raise _settle(store, record, places, fence, error) from error
     for table, handle in zip(record.tables, handles, strict=True):
-        pin = published.snapshot.pins[table.table_key]
+        pin, shown = published.snapshot.pins[table.table_key], base.pins.get(table.table_key)
         store.tables.remember(pin.location, pin.branch, pin.origin, handle)
-        before = prepared.tables[table.table_key]
-        store.effects.keep(pin, before.pin, before.staged.effect, handle)
+        if shown is not None:
+            store.effects.keep(pin, shown, prepared.tables[table.table_key].staged.effect, handle)
     _finish(store, record)
     store.mirror.note(published.snapshot, published.commit)
     return published.commit
@@ -223,36 +260,46 @@ def _finish(store: GraphStore, record: Sidecar) -> None:
     sidecar.remove(store.objects, record.operation_id)
 
 
-def _check_gate(store: GraphStore, prepared: Prepared) -> None:
-    """Every table stands where the graph says; the section keeps it there. A look at an object store takes a while."""
+def _places(store: GraphStore, prepared: Prepared) -> dict[str, Handle | None]:
+    """What each table is committed on: the version that the graph shows, or a copy of it above all others."""
     tables = prepared.tables
     looks = map if store.location.is_local else _threads().map
-    for (key, table), head in zip(tables.items(), looks(partial(_newest_version, store), tables.values()), strict=True):
-        if head < table.pin.version:
-            raise InternalError(f"table '{key}' is at version {head}, below the {table.pin.version} the graph shows")
-        if head > table.pin.version:
-            raise UncoveredDrift(key, head, table.pin.version)
+    return dict(zip(tables, looks(partial(_place, store), tables.values()), strict=True))
 
 
-def _newest_version(store: GraphStore, table: PreparedTable) -> int:
-    """0 for a table that the write is going to make."""
+def _place(store: GraphStore, table: PreparedTable) -> Handle | None:
+    """A look at an object store takes a while. None for a table that the write is going to make."""
     with store_errors(f"look at table '{table.pin.table_key}'"):
-        handle = table.handle if table.handle is not None else store.tables.newest_or_none(table.pin.location)
-        return int(handle.latest_version) if handle is not None else 0
+        if table.handle is None or table.handle.latest_version == table.pin.version:
+            return table.handle
+    return clear_drift(store, table.pin)
 
 
-def _record(store: GraphStore, writer: Writer, base: Snapshot, prepared: Prepared) -> Sidecar:
-    moment = ids.now()
+def _record(
+    store: GraphStore,
+    writer: Writer,
+    identity: _Identity,
+    base: Snapshot,
+    prepared: Prepared,
+    places: dict[str, Handle | None],
+) -> Sidecar:
     merged = prepared.merged
     return Sidecar(
         operation_id=ids.new_ulid(),
         branch=writer.branch,
         actor=writer.actor,
         kind=writer.kind,
-        tables=tuple(_intent(store, writer.branch, base, key, table) for key, table in sorted(prepared.tables.items())),
-        started_at=moment,
-        commit=CommitDraft(ids.new_ulid(), writer.actor, moment, merged.parent if merged else None, prepared.labels),
+        tables=tuple(_intent(store, base, key, table, places[key]) for key, table in sorted(prepared.tables.items())),
+        started_at=ids.now(),
+        commit=CommitDraft(
+            identity.commit_id,
+            writer.actor,
+            identity.created_at,
+            merged.parent if merged else None,
+            prepared.labels,
+        ),
         base_head=lineage.head_id(store.tables, base),
+        base_identity=base.identity,
         base_schema=base.schema or writer.schema,
         merge_source=merged.parent if merged else None,
         registrations=tuple(
@@ -273,27 +320,25 @@ def _shown(prepared: Prepared) -> dict[str, Pin]:
     return {key: table.pin for key, table in prepared.tables.items()} | dict(prepared.pointers)
 
 
-def _intent(store: GraphStore, branch: str, base: Snapshot, key: str, table: PreparedTable) -> TableIntent:
-    shown = base.version_of(key)
+def _intent(store: GraphStore, base: Snapshot, key: str, table: PreparedTable, place: Handle | None) -> TableIntent:
+    shown, stands = base.version_of(key), int(place.version) if place is not None else 0
     return TableIntent(
         table_key=key,
         uri=store.tables.uri(table.pin.location),
-        expected_version=table.pin.version,
-        post_commit_pin=table.pin.version + 1,
-        branch=store.lance_branch(branch),
-        staged=replace(table.staged, read_version=table.pin.version),
+        expected_version=stands,
+        post_commit_pin=stands + 1,
+        branch=table.pin.branch,
+        staged=replace(table.staged, read_version=stands),
         location=table.pin.location,
-        shown_version=None if shown == table.pin.version else shown,
+        shown_version=None if shown == stands else shown,
     )
 
 
-def _commit_tables(store: GraphStore, record: Sidecar, prepared: Prepared, fence: Fence) -> list[Handle]:
-    fence.check()
-
+def _commit_tables(store: GraphStore, record: Sidecar, places: dict[str, Handle | None]) -> list[Handle]:
     def commit_one(table: TableIntent) -> Handle:
         if record.kind is WriterKind.ENSURE_INDICES:
             failpoints.reach("ensure_indices.post_stage_pre_commit_btree")
-        handle = commit_table(store, prepared.tables[table.table_key].handle, table)
+        handle = commit_table(store, places[table.table_key], table, record.operation_id)
         failpoints.reach("mutation.post_table_commit")
         if record.kind is WriterKind.LOAD:
             failpoints.reach("load.overwrite_mid_table")
@@ -304,7 +349,7 @@ def _commit_tables(store: GraphStore, record: Sidecar, prepared: Prepared, fence
     if len(record.tables) <= 1:
         return [commit_one(table) for table in record.tables]
     commits = [_threads().submit(commit_one, table) for table in record.tables]
-    wait(commits)  # all of them, also when one fails: none may land later
+    wait(commits)
     return [commit.result() for commit in commits]
 
 
@@ -314,16 +359,34 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(limits.TABLE_THREADS, thread_name_prefix="omnigraph-commit")
 
 
-def _settle(store: GraphStore, record: Sidecar, prepared: Prepared, error: OmniGraphError) -> OmniGraphError:
-    """A step after A failed. With no table moved the write never happened; otherwise it will be finished later."""
+def _lose(store: GraphStore, identity: _Identity, record: Sidecar, base: Snapshot) -> Published | None:
+    """An attempt that cannot be published by its own hand: somebody finished it meanwhile, or nobody ever will once
+    the head has moved. Its record goes."""
+    snapshot = store.refresh(record.branch)
+    found = store.door.find(snapshot, identity.commit_id)
+    if found is not None:
+        return Published(found, snapshot)
+    identity.open = not _moved(base, snapshot)
+    sidecar.remove(store.objects, record.operation_id)
+    return None
+
+
+def _settle(
+    store: GraphStore, record: Sidecar, places: dict[str, Handle | None], fence: Fence, error: OmniGraphError
+) -> OmniGraphError:
+    """A step after A failed. Only a record of which something landed is ever finished; so with nothing there, the
+    record gone and nobody in this section since, the write never happened. Otherwise its outcome is open."""
     try:
-        moved = any(_newest_version(store, table) > table.pin.version for table in prepared.tables.values())
-        if not moved and record.schema:
-            schema_files.discard(store.objects)
+        if (
+            not any(_may_have_landed(store, table, places) for table in record.tables)
+            and sidecar.remove(store.objects, record.operation_id)
+            and fence.is_held()
+        ):
+            if record.schema:
+                schema_files.discard(store.objects)
+            return error
     except StorageError:
-        moved = True
-    if not moved and sidecar.remove(store.objects, record.operation_id):
-        return error
+        pass
     return RecoveryRequired(
         f"the write {record.operation_id} was interrupted: {error}",
         hint="the next write or open of this branch finishes or drops it",
@@ -332,14 +395,23 @@ def _settle(store: GraphStore, record: Sidecar, prepared: Prepared, error: OmniG
     )
 
 
-def _sync_staged(store: GraphStore, branch: str, prepared: Prepared) -> None:
+def _may_have_landed(store: GraphStore, table: TableIntent, places: dict[str, Handle | None]) -> bool:
+    place = places[table.table_key]
+    with store_errors(f"look at table '{table.table_key}'"):
+        if place is not None and int(place.latest_version) == table.expected_version:
+            return False
+    newest = store.tables.newest_or_none(table.location or "", table.branch)
+    return slot(newest, table) is Slot.OURS
+
+
+def _sync_staged(store: GraphStore, prepared: Prepared) -> None:
     """What the record is going to promise must be on the disk before the record is. Outside the section, if possible:
     nobody need wait for it there."""
     if not store.location.is_local or not limits.fsync_enabled():
         return
     files: list[str] = []
     for table in prepared.tables.values():
-        root = store.tables.uri(table.pin.location, store.lance_branch(branch))
+        root = store.tables.uri(table.pin.location, table.pin.branch)
         files += durable.files_of(root, table.staged.operation)
     with store_errors("sync the staged files"):
         durable.sync_files(files, store.location.uri)

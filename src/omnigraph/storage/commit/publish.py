@@ -1,7 +1,8 @@
 """The one door: makes a change of the graph visible with one commit on `__manifest`.
 
-Table pins, the commit record and the branch head land together or not at all. Every publish replaces the head row, so
-two publishes that saw the same head conflict. Read `protocol.py` for what comes before, `snapshot.py` for the reader.
+Table pins, the commit record and the branch head land together or not at all. Every publish replaces the head row of
+the state that it was computed from, so of all that saw the same head one succeeds: the store's own condition, and the
+only one that the safety of a write rests on. Read `protocol.py` for what comes before, `snapshot.py` for the reader.
 """
 
 from __future__ import annotations
@@ -31,10 +32,9 @@ from omnigraph.storage.commit.record import CommitDraft
 from omnigraph.storage.faults import STORE_EXCEPTIONS, CommitConflictError, store_errors
 from omnigraph.storage.filters import one_of
 from omnigraph.storage.manifest import Commit, Head, Hidden, Pin
-from omnigraph.storage.section import Fence
 from omnigraph.storage.select import select_rows
 from omnigraph.storage.snapshot import Snapshot
-from omnigraph.storage.store import GraphStore
+from omnigraph.storage.store import BranchRef, GraphStore
 from omnigraph.storage.tables import DATA_STORAGE_VERSION, Handle, version_file
 
 
@@ -75,28 +75,43 @@ class StagedPublish:
     present: list[int]  # offsets of the rows of the present in the newest fragment; those of recent commits follow
 
 
-def publish(
-    store: GraphStore,
-    branch: str,
-    change: GraphChange,
-    fence: Fence,
-    operation_id: str,
-    staged: StagedPublish | None = None,
-) -> Published:
-    """Make a change visible; raise a conflict if what it expected does not hold, OutcomeUnknown if nobody can tell.
+class Door:
+    """Publishes to one graph."""
 
-    Args:
-        staged: rows that were staged ahead; used if the branch still stands on their base.
-    """
+    def __init__(self, store: GraphStore) -> None:
+        self._store = store
+
+    def stage(self, base: Snapshot, change: GraphChange, epoch: int) -> StagedPublish:
+        """Check what a change expects of its base and write its rows. Shows nothing yet."""
+        return _stage(self._store, base, change, epoch)
+
+    def publish(self, staged: StagedPublish, operation_id: str) -> Published | None:
+        """Make what was staged visible, if the branch still has the head that it was staged on; None if it has not.
+
+        A commit that is visible already, by whosoever hand, is success.
+
+        Raises:
+            OutcomeUnknown: nobody can tell.
+        """
+        published = _attempt(self._store, staged, operation_id)
+        if published is not None:
+            self._store.adopt(published.snapshot)
+        return published
+
+    def find(self, snapshot: Snapshot, commit_id: str) -> Commit | None:
+        """A commit in the history that a state has."""
+        with store_errors("look for a commit"):
+            return lineage.find_commit(snapshot, commit_id)
+
+
+def publish(store: GraphStore, branch: str, change: GraphChange, epoch: int, operation_id: str) -> Published:
+    """Make a change visible whatever the head is, if the tables that it touches show what it expects."""
     for attempt in range(limits.PUBLISHER_RETRY_BUDGET + 1):
         if attempt:
             time.sleep(random.uniform(*limits.PUBLISH_BACKOFF_SECONDS))
-        base = store.refresh(branch, migrate_layout=True)
-        if staged is None or staged.base is not base:
-            staged = stage_publish(store, base, change, fence)
-        published = _attempt(store, staged, operation_id)
+        staged = store.door.stage(store.refresh(branch, migrate_layout=True), change, epoch)
+        published = store.door.publish(staged, operation_id)
         if published:
-            store.adopt(published.snapshot)
             return published
     raise RowLevelCasContention(
         f"the publish on branch '{branch}' lost its race {limits.PUBLISHER_RETRY_BUDGET + 1} times",
@@ -105,10 +120,8 @@ def publish(
     )
 
 
-def stage_publish(store: GraphStore, base: Snapshot, change: GraphChange, fence: Fence) -> StagedPublish:
-    """Check what a change expects of its base and write its rows. Shows nothing yet."""
+def _stage(store: GraphStore, base: Snapshot, change: GraphChange, owner_epoch: int) -> StagedPublish:
     check_change(base, change)
-    fence.check(base.epoch)
     commit = Commit(
         id=change.commit.id,
         branch=base.branch,
@@ -119,13 +132,13 @@ def stage_publish(store: GraphStore, base: Snapshot, change: GraphChange, fence:
         created_at=change.commit.created_at,
         labels=change.commit.labels,
     )
-    epoch = max(fence.epoch, base.epoch)
+    epoch = max(owner_epoch, base.epoch)
     head = Head(commit.id, commit.parent, epoch, commit.version, change.schema or base.schema)
     pins, hidden = _after(base, change)
-    after = Snapshot(base.branch, commit.version, head, pins, hidden, {}, None, base.identity)
+    after = Snapshot(base.branch, commit.version, head, pins, hidden, {}, None, base.identity, lineage=base.lineage)
     with store_errors("stage the publish"):
         operation, present, recent = _write_rows(base, change, commit, after)
-        _sync_rows(store, base.branch, operation)
+        _sync_rows(store, base, operation)
     return StagedPublish(base, commit, replace(after, recent=recent), operation, list(range(present)))
 
 
@@ -192,32 +205,33 @@ def _attempt(store: GraphStore, staged: StagedPublish, operation_id: str) -> Pub
     try:
         handle = lance.LanceDataset.commit(base.handle, transaction, max_retries=0)
         failpoints.reach("publish.lost_ack")
-    except CommitConflictError:
-        return _landed(store, base.branch, commit)
+    except CommitConflictError as error:
+        return _look(store, base, commit, error)
     except STORE_EXCEPTIONS as error:
-        found = _look(store, base.branch, commit, error)
+        found = _look(store, base, commit, error)
         if found is None:
             raise StorageError(f"the publish on branch '{base.branch}' failed before it took effect") from error
         _sync_version(store, staged, commit.version)
         return found
     _sync_version(store, staged, handle.version)
     if handle.version != commit.version:
-        return Published(commit, store.refresh(base.branch))  # a writer without head rows came in between: fold
+        return Published(commit, _newest(store, base))  # a writer without head rows came in between: fold
     newest = max(fragment.fragment_id for fragment in handle.get_fragments())
     return Published(commit, replace(staged.after, present_rows={newest: staged.present}, handle=handle))
 
 
-def _landed(store: GraphStore, branch: str, commit: Commit) -> Published | None:
-    snapshot = store.refresh(branch)
-    found = lineage.find_commit(snapshot, commit.id)
-    return Published(found, snapshot) if found else None
+def _newest(store: GraphStore, base: Snapshot) -> Snapshot:
+    """The newest state on the lineage of another one."""
+    return store.read_lineage(BranchRef(base.branch, base.identity, None, 0, base.lineage))
 
 
-def _look(store: GraphStore, branch: str, commit: Commit, error: Exception) -> Published | None:
-    """The acknowledgement was lost: the store knows whether the commit is there."""
+def _look(store: GraphStore, base: Snapshot, commit: Commit, error: Exception) -> Published | None:
+    """The acknowledgement was lost, or somebody was faster: the store knows whether the commit is there."""
     try:
-        return _landed(store, branch, commit)
-    except StorageError:
+        snapshot = _newest(store, base)
+        found = store.door.find(snapshot, commit.id)
+        return Published(found, snapshot) if found else None
+    except (StorageError, NotFoundError):
         raise OutcomeUnknown(
             f"the commit {commit.id} may or may not have happened: the store stopped answering",
             hint="open the graph again; it finishes or drops the write",
@@ -328,14 +342,14 @@ def _write(handle: Handle, rows: pa.Table) -> list[Any]:
     )
 
 
-def _sync_rows(store: GraphStore, branch: str, operation: Any) -> None:
+def _sync_rows(store: GraphStore, base: Snapshot, operation: Any) -> None:
     """What a version file names must be on the disk before the version file can be."""
     if store.location.is_local:
-        root = store.tables.uri(manifest.PATH, store.lance_branch(branch))
+        root = store.tables.uri(manifest.PATH, base.lineage)
         durable.sync_files(durable.files_of(root, operation), store.location.uri)
 
 
 def _sync_version(store: GraphStore, staged: StagedPublish, version: int) -> None:
     if store.location.is_local:
-        root = store.tables.uri(manifest.PATH, store.lance_branch(staged.base.branch))
+        root = store.tables.uri(manifest.PATH, staged.base.lineage)
         durable.sync_files([f"{root}/{version_file(version)}"], store.location.uri)

@@ -91,6 +91,13 @@ class Tombstone:
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
+    """The record of one attempt.
+
+    Attributes:
+        base_head: commit that the write was computed on. Only while it is the head can the write still be published.
+        base_identity: which branch of this name that was; None in a record of older software.
+    """
+
     operation_id: str
     branch: str
     actor: str | None
@@ -99,6 +106,7 @@ class Sidecar:
     started_at: datetime
     commit: CommitDraft | None = None
     base_head: str | None = None
+    base_identity: str | None = None
     base_schema: str | None = None
     merge_source: str | None = None
     registrations: tuple[tuple[str, str, str | None], ...] = ()

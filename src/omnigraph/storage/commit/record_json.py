@@ -57,7 +57,11 @@ def _intent_to_json(sidecar: Sidecar, commit: CommitDraft) -> dict[str, Any]:
             "merged_parent": commit.merged_parent,
             "created_at": ids.micros(commit.created_at),
         },
-        "base": {"head_commit_id": sidecar.base_head, "schema_ir_hash": sidecar.base_schema},
+        "base": {
+            "head_commit_id": sidecar.base_head,
+            "schema_ir_hash": sidecar.base_schema,
+            "branch_identifier": sidecar.base_identity,
+        },
     }
     if commit.labels:
         intent["commit"]["labels"] = dict(commit.labels)
@@ -122,6 +126,7 @@ def from_json(record: dict[str, Any], operation_id: str) -> Sidecar:
         started_at=ids.from_micros(int(record["started_at"])),
         commit=_read_draft(intent["commit"]) if intent.get("commit") else None,
         base_head=_optional(intent.get("base", {}).get("head_commit_id")),
+        base_identity=_optional(intent.get("base", {}).get("branch_identifier")),
         base_schema=_optional(intent.get("base", {}).get("schema_ir_hash")),
         merge_source=_optional(record.get("merge_source_commit_id")),
         registrations=tuple(

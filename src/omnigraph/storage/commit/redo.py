@@ -19,6 +19,7 @@ from lance.fragment import DataFile, FragmentMetadata
 from omnigraph.errors import InternalError
 from omnigraph.storage.reshape import schema_from_parts, schema_to_parts
 from omnigraph.storage.stage import Staged
+from omnigraph.storage.tables import OPERATION
 
 _OPERATIONS = lance.LanceOperation
 _FILE_FIELDS = tuple(field.name for field in dataclasses.fields(DataFile))
@@ -43,9 +44,11 @@ def from_json(record: dict[str, Any]) -> Staged:
     )
 
 
-def transaction(staged: Staged) -> Any:
-    """The Lance transaction to commit."""
-    return lance.Transaction(staged.read_version, staged.operation, uuid=staged.uuid)
+def transaction(staged: Staged, operation_id: str) -> Any:
+    """The Lance transaction to commit, marked as one of ours: what it makes without being shown is harmless."""
+    return lance.Transaction(
+        staged.read_version, staged.operation, uuid=staged.uuid, transaction_properties={OPERATION: operation_id}
+    )
 
 
 def _operation_to_json(operation: Any) -> dict[str, Any]:

@@ -1,22 +1,23 @@
-"""Finishes a write whose record holds its staged transactions.
+"""Finishes a write whose record holds its staged transactions, or drops it for good.
 
-A table's history says how far the write came: its transaction is there or it is not. With none there, the write never
-happened and the record goes. With some, the missing ones are committed, and the publish carries the commit that the
-writer minted, so history shows the original author.
+Only while the head is the commit that the write was computed on can it be published. Then its tables say how far it
+came: with none of its transactions there it never happened; with some, the missing ones are committed and the publish
+carries the commit that the writer minted, so history shows the original author. Once the head has moved, or another
+transaction has a version that the write was to make, nobody can publish it any more: it is void. Its writer may be
+alive through all of this; whatever it still does ends the same way.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from omnigraph import failpoints
+from omnigraph import failpoints, limits
 from omnigraph.errors import RecoveryRequired
 from omnigraph.storage import lineage, schema_files
 from omnigraph.storage.commit import sidecar
-from omnigraph.storage.commit.apply import change_of, commit_table, location_of, staged_of
-from omnigraph.storage.commit.publish import Published, publish
+from omnigraph.storage.commit.apply import Slot, SlotTaken, change_of, commit_table, location_of, slot
+from omnigraph.storage.commit.publish import Published
 from omnigraph.storage.commit.record import Sidecar, TableIntent
-from omnigraph.storage.faults import READ_EXCEPTIONS
 from omnigraph.storage.recovery import audit
 from omnigraph.storage.recovery.audit import TableOutcome
 from omnigraph.storage.section import Fence
@@ -26,33 +27,63 @@ from omnigraph.storage.tables import Handle
 
 
 def finish(store: GraphStore, record: Sidecar, fence: Fence) -> None:
-    """Resolve one record that can be redone. The caller holds the section of its branch.
-
-    Raises:
-        ExpectedVersionMismatch: the graph shows other versions than the write was made for.
-    """
+    """Resolve one record that can be redone."""
     if record.commit is None:
         raise RecoveryRequired(f"the record {record.operation_id} names no commit", operation_id=record.operation_id)
-    snapshot = store.refresh(record.branch, migrate_layout=True)
-    published = lineage.find_commit(snapshot, record.commit.id)
-    if published:
-        _close(store, record, Published(published, snapshot))
-        return
-    record = _located(snapshot, record)
-    handles = {table.table_key: _newest(store, table) for table in record.tables}
-    landed = {table.table_key: _has_landed(handles[table.table_key], record, table) for table in record.tables}
-    if not any(landed.values()):
-        if record.schema:
-            schema_files.discard(store.objects)
-        sidecar.remove(store.objects, record.operation_id)
-        return
+    for _ in range(limits.PUBLISHER_RETRY_BUDGET + 1):
+        snapshot = store.refresh(record.branch, migrate_layout=True)
+        found = store.door.find(snapshot, record.commit.id)
+        if found is not None:
+            return _close(store, record, Published(found, snapshot))
+        located = _located(snapshot, record)
+        newest = {table.table_key: _newest(store, table) for table in located.tables}
+        slots = {slot(newest[table.table_key], table) for table in located.tables}
+        if Slot.TAKEN in slots or not _stands(store, snapshot, record):
+            return drop_void(store, record, lineage.head_id(store.tables, snapshot))
+        if Slot.OURS not in slots:
+            return _drop(store, record)
+        try:
+            published = _redo(store, located, snapshot, newest, fence)
+        except SlotTaken:
+            continue
+        if published is not None:
+            return _close(store, record, published)
+    raise RecoveryRequired(
+        f"the interrupted write {record.operation_id} kept losing its race", operation_id=record.operation_id
+    )
+
+
+def drop_void(store: GraphStore, record: Sidecar, head: str) -> None:
+    """Remove a record that nobody can publish any more. What it left in its tables is passed over by the next write."""
+    audit.record(store.tables, record, "RolledBack", head, [])
+    _drop(store, record)
+
+
+def _drop(store: GraphStore, record: Sidecar) -> None:
+    if record.schema:
+        schema_files.discard(store.objects)
+    sidecar.remove(store.objects, record.operation_id)
+
+
+def _stands(store: GraphStore, snapshot: Snapshot, record: Sidecar) -> bool:
+    """Whether the state that a write was computed on is still the newest. A record of older software may not say which
+    branch of its name it means."""
+    same_branch = record.base_identity in (None, snapshot.identity)
+    return same_branch and record.base_head in (None, lineage.head_id(store.tables, snapshot))
+
+
+def _redo(
+    store: GraphStore, record: Sidecar, snapshot: Snapshot, newest: dict[str, Handle | None], fence: Fence
+) -> Published | None:
+    """Commit what is missing and publish it on the state that it was computed on; None when that has moved."""
     for table in record.tables:
-        if not landed[table.table_key]:
-            _commit(store, record, table, handles[table.table_key])
+        if slot(newest[table.table_key], table) is Slot.FREE:
+            commit_table(store, newest[table.table_key], table, record.operation_id)
     if record.schema:
         schema_files.stage(store.objects, record.schema)
     failpoints.reach("recovery.before_roll_forward_publish")
-    _close(store, record, publish(store, record.branch, change_of(store, record), fence, record.operation_id))
+    staged = store.door.stage(snapshot, change_of(store, record), fence.epoch)
+    return store.door.publish(staged, record.operation_id)
 
 
 def _close(store: GraphStore, record: Sidecar, done: Published) -> None:
@@ -71,42 +102,18 @@ def _located(snapshot: Snapshot, record: Sidecar) -> Sidecar:
 
 
 def _located_table(snapshot: Snapshot, record: Sidecar, table: TableIntent) -> TableIntent:
-    new_to_the_graph = table.shown_version is not None or table.expected_version == 0
-    if table.location is not None and new_to_the_graph:
+    if table.location is not None:
         return table
     pin = snapshot.pins.get(table.table_key)
     if pin is None:
-        raise _unexplained(record, table.table_key, "the graph no longer shows this table")
+        raise RecoveryRequired(
+            f"the interrupted write {record.operation_id} cannot be finished: "
+            f"the graph no longer shows table '{table.table_key}'",
+            operation_id=record.operation_id,
+            table_key=table.table_key,
+        )
     return replace(table, location=pin.location)
 
 
 def _newest(store: GraphStore, table: TableIntent) -> Handle | None:
     return store.tables.newest_or_none(location_of(table), table.branch)
-
-
-def _commit(store: GraphStore, record: Sidecar, table: TableIntent, handle: Handle | None) -> None:
-    if handle is None and table.expected_version > 0:
-        raise _unexplained(record, table.table_key, "the table is missing")
-    commit_table(store, handle, table)
-
-
-def _has_landed(handle: Handle | None, record: Sidecar, table: TableIntent) -> bool:
-    """Whether the table's history above the expected version is exactly our transaction; anything else is foreign."""
-    if handle is None or handle.version == table.expected_version:
-        return False
-    try:
-        found = handle.read_transaction(table.post_commit_pin)
-    except READ_EXCEPTIONS:
-        found = None
-    if handle.version == table.post_commit_pin and found is not None and found.uuid == staged_of(table).uuid:
-        return True
-    raise _unexplained(record, table.table_key, "another program wrote to this table")
-
-
-def _unexplained(record: Sidecar, table_key: str, why: str) -> RecoveryRequired:
-    return RecoveryRequired(
-        f"the interrupted write {record.operation_id} cannot be finished: table '{table_key}': {why}",
-        hint="inspect it with repair",
-        operation_id=record.operation_id,
-        table_key=table_key,
-    )

@@ -41,17 +41,17 @@ def _mend(store: GraphStore, snapshot: Snapshot) -> bool:
         if snapshot.head is None or all(commit.branch != snapshot.branch for commit in wanted):
             return False  # of other software, or without commits of its own
         commits, actors = mirror.commit_rows(wanted), mirror.actor_rows(wanted)
-        before = _versions(store, snapshot.branch)
+        before = _versions(store, snapshot)
         if wanted and {commit.id for commit in wanted} <= lineage.recorded_commits(snapshot.handle).keys():
-            _rewrite_if_wrong(store, COMMITS_PATH, store.lance_branch(snapshot.branch), commits)
+            _rewrite_if_wrong(store, COMMITS_PATH, snapshot.lineage, commits)
             _rewrite_if_wrong(store, ACTORS_PATH, None, actors)
         mirror.catch_up(store.tables, snapshot, store.sections)
-        return _versions(store, snapshot.branch) != before
+        return _versions(store, snapshot) != before
 
 
-def _versions(store: GraphStore, branch: str) -> list[int]:
+def _versions(store: GraphStore, snapshot: Snapshot) -> list[int]:
     found = (
-        store.tables.newest_or_none(COMMITS_PATH, store.lance_branch(branch)),
+        store.tables.newest_or_none(COMMITS_PATH, snapshot.lineage),
         store.tables.newest_or_none(ACTORS_PATH),
     )
     return [handle.version if handle is not None else 0 for handle in found]

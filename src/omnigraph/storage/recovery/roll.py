@@ -181,7 +181,7 @@ def _forward(
     expected |= {entry.table_key: entry.replaces for entry in hidden}
     failpoints.reach("recovery.before_roll_forward_publish")
     change = GraphChange(_draft(record, record.merge_source), tuple(pins), tombstones, expected, schema=schema)
-    published = publish(store, record.branch, change, fence, record.operation_id)
+    published = publish(store, record.branch, change, fence.epoch, record.operation_id)
     audit.record(store.tables, record, "RolledForward", published.commit.id, outcomes)
     store.mirror.note(published.snapshot, published.commit)
 
@@ -202,7 +202,7 @@ def _back(
     commit_id = lineage.head_id(store.tables, snapshot)
     if pins:
         change = GraphChange(_draft(record, None), tuple(pins), (), expected)
-        published = publish(store, record.branch, change, fence, record.operation_id)
+        published = publish(store, record.branch, change, fence.epoch, record.operation_id)
         store.mirror.note(published.snapshot, published.commit)
         commit_id = published.commit.id
     audit.record(store.tables, record, "RolledBack", commit_id, outcomes)

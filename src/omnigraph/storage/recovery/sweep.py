@@ -1,8 +1,8 @@
 """Resolves interrupted writes: at open, at the start of every write, on demand.
 
-Whoever holds the commit section of a branch knows that every pending record of that branch was left by a dead writer.
-A record that can be redone is finished (`redo`); one of other software is classified and rolled (`roll`). Nothing here
-guesses: what cannot be explained stays, and its branch refuses writes.
+A pending record of a branch belongs to a writer that died, or to one that is so late that others are in its section.
+Both are resolved the same way. A record that can be redone is finished or dropped (`finish`); one of other software is
+classified and rolled (`roll`). Nothing here guesses: what cannot be explained stays, and its branch refuses writes.
 """
 
 from __future__ import annotations
@@ -12,15 +12,14 @@ from omnigraph.errors import BranchNotFound, ExpectedVersionMismatch, LockTimeou
 from omnigraph.storage import lineage
 from omnigraph.storage.commit import sidecar
 from omnigraph.storage.commit.sidecar import Sidecar
-from omnigraph.storage.recovery import audit
-from omnigraph.storage.recovery.finish import finish
+from omnigraph.storage.recovery.finish import drop_void, finish
 from omnigraph.storage.recovery.roll import roll
-from omnigraph.storage.section import CONTROL, Fence
+from omnigraph.storage.section import Fence
 from omnigraph.storage.store import GraphStore
 
 
 def heal_branch(store: GraphStore, branch: str, fence: Fence) -> int:
-    """Resolve what dead writers of this branch left. The caller holds its section. Returns how many."""
+    """Resolve what writers of this branch left unfinished. Returns how many."""
     resolved = 0
     for operation_id in sidecar.pending(store.objects):
         record = sidecar.read(store.objects, operation_id)
@@ -56,9 +55,7 @@ def _sweep_branch(store: GraphStore, branch: str) -> int:
     try:
         store.branch_ref(branch)
     except BranchNotFound:
-        with store.sections.hold(CONTROL):
-            if branch not in {ref.name for ref in store.branch_refs()}:  # a new branch of this name has its own records
-                return discard_records(store, branch)
+        return discard_records(store, branch, None)
     try:
         with store.sections.hold(branch) as fence:
             return heal_branch(store, branch, fence)
@@ -66,15 +63,17 @@ def _sweep_branch(store: GraphStore, branch: str) -> int:
         return 0  # a live owner of the section finishes its own write; other branches need not wait for it
 
 
-def discard_records(store: GraphStore, branch: str) -> int:
-    """Records of a branch that was deleted: nothing they could do would be seen."""
+def discard_records(store: GraphStore, branch: str, identity: str | None) -> int:
+    """Records of a branch that was deleted: nothing they could do would be seen.
+
+    Args:
+        identity: which branch of this name; None where no branch has it.
+    """
     discarded = 0
-    head = lineage.head_id(store.tables, store.snapshot(ids.MAIN))
     for operation_id in sidecar.pending(store.objects):
         record = sidecar.read(store.objects, operation_id)
-        if record is not None and record.branch == branch:
-            audit.record(store.tables, record, "RolledBack", head, [])
-            sidecar.remove(store.objects, operation_id)
+        if record is not None and record.branch == branch and identity in (None, record.base_identity):
+            drop_void(store, record, lineage.head_id(store.tables, store.snapshot(ids.MAIN)))
             discarded += 1
     return discarded
 
@@ -91,7 +90,6 @@ def _resolve(store: GraphStore, record: Sidecar, fence: Fence) -> None:
         except ExpectedVersionMismatch as error:
             raise RecoveryRequired(
                 f"the interrupted write {record.operation_id} cannot be resolved: {error.message}",
-                hint="inspect it with repair",
                 operation_id=record.operation_id,
                 table_key=error.details["table_key"],
             ) from error

@@ -52,15 +52,16 @@ def _records(store: GraphStore) -> Iterator[tuple[str, Sidecar | StorageError]]:
 
 def unreachable_refs(store: GraphStore, locations: Iterable[str]) -> list[Problem]:
     """Branches of tables that belong to no branch of the graph."""
-    branches = {ref.name for ref in store.branch_refs()}
+    refs = store.branch_refs()
     found = []
-    if ids.SCHEMA_APPLY_LOCK in branches:
+    if ids.SCHEMA_APPLY_LOCK in {ref.name for ref in refs}:
         message = f"the lock branch '{ids.SCHEMA_APPLY_LOCK}' is left of a schema change by other software"
         found.append(Problem(REFS, None, None, message))
     for location in sorted({*locations, COMMITS_PATH}):
         if store.tables.newest_or_none(location) is None:
             continue  # that a table is missing is said where it is looked for
-        for name in sorted(store.tables.branches(location).keys() - branches):
-            message = f"{location} has a branch '{name}', and the graph has no branch of that name"
-            found.append(Problem(REFS, None, None, message, harmless=True))
+        for name in sorted(store.tables.branches(location)):
+            if not any(ids.is_lineage_of(name, ref.lineage) for ref in refs):
+                message = f"{location} has a branch '{name}', and the graph has no branch of that name"
+                found.append(Problem(REFS, None, None, message, harmless=True))
     return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,7 +12,7 @@ from omnigraph.storage import lineage, manifest
 from omnigraph.storage.faults import store_errors
 from omnigraph.storage.lineage import ACTORS_PATH, COMMITS_PATH
 from omnigraph.storage.manifest import Commit, Head
-from omnigraph.storage.snapshot import Snapshot, read_snapshot
+from omnigraph.storage.snapshot import Snapshot
 from omnigraph.storage.store import GraphStore
 from omnigraph.upkeep.verify.report import Problem
 
@@ -24,9 +23,7 @@ MIRRORS = "mirrors"
 
 def read_branch(store: GraphStore, branch: str) -> Snapshot:
     """The newest state of a branch as the store has it, whatever this process remembers."""
-    handle = store.tables.newest(manifest.PATH, store.lance_branch(branch))
-    with store_errors("read the manifest"):
-        return replace(read_snapshot(handle, branch), identity=store.branch_ref(branch).identity)
+    return store.read_lineage(store.branch_ref(branch))
 
 
 def manifest_problems(snapshot: Snapshot) -> list[Problem]:
@@ -126,12 +123,12 @@ def mirror_problems(store: GraphStore, branch: str) -> list[Problem]:
     own = {commit.id: commit for commit in lineage.own_commits(store.tables, snapshot)}
     if snapshot.head is None or not own:
         return []
-    mirror = store.tables.newest_or_none(COMMITS_PATH, store.lance_branch(branch))
+    mirror = store.tables.newest_or_none(COMMITS_PATH, snapshot.lineage)
     if mirror is None:
         if branch != ids.MAIN and all(commit.branch != branch for commit in own.values()):
             return []  # a branch without commits of its own needs none
         return [Problem(MIRRORS, branch, None, f"{COMMITS_PATH} has no copy of this branch")]
-    copied = {commit.id: commit for commit in lineage.mirrored_commits(store.tables, branch)}
+    copied = {commit.id: commit for commit in lineage.mirrored_commits(store.tables, snapshot.lineage)}
     found = [f"{COMMITS_PATH} lacks commit {name}" for name in own if name not in copied]
     with store_errors("read the copies of the commits"):
         rows = mirror.to_table(columns=["graph_commit_id"]).column(0)

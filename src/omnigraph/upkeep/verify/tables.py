@@ -8,7 +8,7 @@ from omnigraph.storage.blobs import physical_schema
 from omnigraph.storage.inspect import DAMAGE, damage_of, files_damage, index_damage, indexes, made_by
 from omnigraph.storage.manifest import Pin
 from omnigraph.storage.store import GraphStore
-from omnigraph.storage.tables import Handle
+from omnigraph.storage.tables import Handle, is_ours, maker
 from omnigraph.upkeep.verify.control import explained_tables
 from omnigraph.upkeep.verify.history import read_branch
 from omnigraph.upkeep.verify.report import Ledger, Problem
@@ -70,18 +70,25 @@ def unknown_tables(branch: str, catalog: Catalog, keys: set[str]) -> list[Proble
 
 
 def drift_problems(store: GraphStore, branch: str) -> list[Problem]:
-    """Tables that moved past what the branch shows, with no record that explains it: the next write would refuse."""
+    """Tables that moved past what the branch shows, with no record that explains it.
+
+    What writers of this software left there is passed over by the next write. At anything else it would refuse.
+    """
     snapshot = read_branch(store, branch)
-    own = store.lance_branch(branch)
     explained = explained_tables(store)
     found = []
     for key, pin in snapshot.pins.items():
-        if pin.branch != own or (branch, key) in explained:
+        if not snapshot.owns(pin.branch) or (branch, key) in explained:
             continue
         newest = store.tables.newest_or_none(pin.location, pin.branch)
-        if newest is not None and newest.version > pin.version:
-            message = f"the table is at version {newest.version}, the graph shows {pin.version}, nothing explains it"
-            found.append(Problem(HEADS, branch, key, message))
+        if newest is None or newest.version <= pin.version:
+            continue
+        message = f"the table is at version {newest.version}, the graph shows {pin.version}"
+        if all(is_ours(maker(newest, version)) for version in range(pin.version + 1, newest.version + 1)):
+            said = f"{message}: a write that never became visible, which the next one passes over"
+            found.append(Problem(HEADS, branch, key, said, harmless=True))
+        else:
+            found.append(Problem(HEADS, branch, key, f"{message}, nothing explains it"))
     return found
 
 

@@ -68,7 +68,7 @@ def commit(
     try:
         result = write(store, catalog, asked)
     except (InvalidRowSet, KeyConflict) as error:
-        settling = Settling(Workspace(store, store.snapshot(branch), None), candidates, limits.LOAD_COUNTED_VIOLATIONS)
+        settling = Settling(Workspace(store, store.snapshot(branch)), candidates, limits.LOAD_COUNTED_VIOLATIONS)
         raise placed_error(settling, gathered, error) from None
     return Loaded(result, counts, rejects_table(rejected))
 

@@ -1,0 +1,1 @@
+"""The real commit protocol on a simulated store, under every schedule that a bound allows."""
