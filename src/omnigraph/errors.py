@@ -230,8 +230,8 @@ class UncoveredDrift(ConflictError):
 
     def __init__(self, table_key: str, head: int, pin: int) -> None:
         super().__init__(
-            f"table '{table_key}' is at version {head} but the graph shows {pin}, and no pending write explains it",
-            hint="inspect it with repair",
+            f"table '{table_key}' is at version {head} but the graph shows {pin}: other software wrote to it",
+            hint="take that back with recover(discard=True) or `omnigraph recover --discard`, then write it here again",
             table_key=table_key,
             head=head,
             pin=pin,

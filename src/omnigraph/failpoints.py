@@ -45,6 +45,7 @@ NAMES = frozenset(
         "recovery.record_audit",
         "branch_create.before_ref",
         "branch_create.after_ref",
+        "branch_create.after_entry",
         "branch_delete.before_table_cleanup",
         "branch_merge.before_branch_delete",
         "init.after_schema_pg_written",

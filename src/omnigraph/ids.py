@@ -15,6 +15,7 @@ from omnigraph.errors import InvalidName
 MAIN = "main"
 SCHEMA_APPLY_LOCK = "__schema_apply_lock__"
 RECOVERY_ACTOR = "omnigraph:recovery"
+REPAIR_ACTOR = "omnigraph:repair"
 SYSTEM_ACTOR = "omnigraph:system"
 
 _BRANCH_SEGMENT = re.compile(r"[A-Za-z0-9._-]+")

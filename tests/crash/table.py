@@ -54,7 +54,7 @@ POINTS = (
     Point("recovery.sidecar_write", "old", StoreUnavailable, plain=True),
     Point("write.after_sidecar", "old", StoreUnavailable),
     Point("fork.before_create", "old", StoreUnavailable, _WRITES, ("fork",)),
-    Point("fork.post_create_pre_open", "old", StoreUnavailable, _WRITES, ("fork",)),
+    Point("fork.post_create_pre_open", "old", None, _WRITES, ("fork",)),
     Point("ensure_indices.post_stage_pre_commit_btree", "old", StoreUnavailable, ("index",), ("main", "later")),
     Point("table.lost_ack", "new", RecoveryRequired),
     Point("mutation.post_table_commit", "new", RecoveryRequired, decisive=True),
@@ -63,8 +63,7 @@ POINTS = (
     Point("ensure_indices.post_phase_b_pre_manifest_commit", "new", RecoveryRequired, ("index",), ("main", "later")),
     Point("publish.before_commit", "new", RecoveryRequired, plain=True),
     Point("publish.lost_ack", "new", RecoveryRequired, decisive=True),
-    Point("recovery.sidecar_delete", "old", None, _WRITES, ("fork",)),  # the record of the fork, before the write's own
-    Point("recovery.sidecar_delete", "new", None, KINDS, ("main", "later"), plain=True),
+    Point("recovery.sidecar_delete", "new", None, plain=True),
     Point("write.after_publish_before_delete", "new", None, plain=True),
     Point("graph_publish.before_commit_append", "new", None, plain=True),
     Point("graph_publish.between_commit_and_actor", "new", None, plain=True),

@@ -11,14 +11,14 @@ import pytest
 
 import omnigraph as og
 from omnigraph import failpoints
-from omnigraph.errors import RecoveryRequired, StoreUnavailable
+from omnigraph.errors import RecoveryRequired, StoreUnavailable, UncoveredDrift
 from omnigraph.storage.commit import redo, sidecar
 from omnigraph.storage.location import parse_location
 from omnigraph.storage.objects import Objects
-from tests.crash.foreign import COMPANY, OPERATION, PERSON, record_bytes, scene, scene_of
+from tests.crash.foreign import COMPANY, OPERATION, PERSON, scene, scene_of
 from tests.crash.table import LINEAGES, POINTS, Arranged, Case, arrange, assert_ended
-from tests.support.crash_checks import assert_sound, drafted_commit, records, settled
-from tests.support.crash_graph import ACTOR, MAIN, TABLES, perform
+from tests.support.crash_checks import assert_sound, assert_whole, drafted_commit, records, settled
+from tests.support.crash_graph import ACTOR, MAIN, TABLES, marks, perform
 from tests.support.kill_runner import Rendezvous, Target, kill_child, kill_opening, run_child, spawn
 from tests.support.ledger import Ledger
 
@@ -255,21 +255,60 @@ def test_two_recoveries_of_one_write_converge_on_one_audit_row(s3_root: str, tmp
         assert len(graph.recoveries) == 1
 
 
-@pytest.mark.parametrize("when", ["before ours", "after ours"])
-def test_a_table_that_another_program_wrote_to_meanwhile_is_left_to_the_operator(tmp_path: Path, when: str) -> None:
-    case = Case(_AFTER_SIDECAR, "main", "insert_many")
+def test_a_write_whose_place_another_program_took_is_void_and_the_rest_can_be_taken_back(tmp_path: Path) -> None:
     uri = str(tmp_path / "g")
-    arranged = _interrupted(uri, tmp_path, case)
-    _commit_staged(uri, set(TABLES) if when == "after ours" else {COMPANY})
-    place = scene_of(uri, arranged.target.ledger)
-    place.move(PERSON, "append")
-    (operation,) = records(uri)
-    before = record_bytes(uri, operation)
-    for _ in range(2):
-        with og.open(uri) as graph, pytest.raises(RecoveryRequired) as caught:
-            graph.recover()
-        assert caught.value.details["operation_id"] == operation
-        assert caught.value.details["table_key"] == PERSON
-    assert record_bytes(uri, operation) == before
+    arranged = _interrupted(uri, tmp_path, Case(_AFTER_SIDECAR, "main", "insert_many"))
+    _commit_staged(uri, {COMPANY})
+    scene_of(uri, arranged.target.ledger).move(PERSON, "append")
+    with og.open(uri, actor=ACTOR) as graph:
+        graph.recover()
+        assert records(uri) == {}
+        assert [each.kind for each in graph.recoveries] == ["RolledBack"]
+        assert graph.commits.head().id == arranged.heads[MAIN]
+        rows = marks(graph, MAIN)
+        with pytest.raises(UncoveredDrift, match="other software") as caught:
+            perform(graph, "insert_many", MAIN, Ledger(arranged.target.ledger), "refused")
+        assert "recover(discard=True)" in str(caught.value.hint)
+        assert graph.recover(discard=True) == 1
+        assert marks(graph, MAIN) == rows
+        assert graph.commits.head().actor == "omnigraph:repair"
+        perform(graph, "insert_many", MAIN, Ledger(arranged.target.ledger), "next")
+        assert_whole(graph)
+
+
+def test_a_write_that_is_all_there_is_shown_whatever_another_program_did_after_it(tmp_path: Path) -> None:
+    uri = str(tmp_path / "g")
+    arranged = _interrupted(uri, tmp_path, Case(_AFTER_SIDECAR, "main", "insert_many"))
+    _commit_staged(uri, set(TABLES))
+    scene_of(uri, arranged.target.ledger).move(PERSON, "append")
+    with og.open(uri, actor=ACTOR) as graph:
+        graph.recover()
+        assert records(uri) == {}
+        assert [each.kind for each in graph.recoveries] == ["RolledForward"]
+        assert graph.commits.head().parent == arranged.heads[MAIN]
+        assert graph.recover(discard=True) == 1
+        assert_whole(graph)
+
+
+@pytest.mark.parametrize("lineage", LINEAGES)
+@pytest.mark.parametrize("kind", ["insert_many", "upsert_delete", "overwrite"])
+def test_versions_that_nobody_will_ever_show_are_passed_over_also_by_a_writer_that_dies_there(
+    tmp_path: Path, kind: str, lineage: str
+) -> None:
+    """A write committed some tables after its record was dropped: it came too late. Its rows never appear."""
+    uri = str(tmp_path / "g")
+    arranged = _interrupted(uri, tmp_path, Case(_AFTER_SIDECAR, lineage, kind))
+    _commit_staged(uri, set(TABLES[:2]))
+    (operation,) = [name for name, record in records(uri).items() if record["tables"]]
+    sidecar.remove(Objects(parse_location(uri)), operation)
+    branch = arranged.target.branch
     with og.open(uri, mode="ro") as reader:
-        assert reader.commits.head().id == arranged.heads[MAIN]
+        before, report = marks(reader, branch), reader.verify()
+        assert report.ok, str(report)
+        assert [problem.check for problem in report.problems if problem.check == "heads"] or lineage == "fork"
+    kill_child(arranged.target, "insert_many=dead", "recovery.post_drift_restore")
+    with og.open(uri, actor=ACTOR) as graph:
+        assert marks(graph, branch) == before
+        perform(graph, "insert_many", branch, _forgetful(arranged), "next")
+        assert "victim" not in str(marks(graph, branch))
+        assert_whole(graph)

@@ -118,22 +118,25 @@ def test_an_init_that_fails_after_its_manifest_says_that_the_graph_exists(tmp_pa
         assert_sound(graph, MAIN, tmp_path / "ledger.jsonl")
 
 
-@pytest.mark.parametrize("point", ["branch_create.before_ref", "branch_create.after_ref"])
+@pytest.mark.parametrize("point", ["branch_create.before_ref", "branch_create.after_ref", "branch_create.after_entry"])
 def test_a_branch_whose_creation_was_killed_is_complete_or_absent(tmp_path: Path, point: str) -> None:
     _kill_create(str(tmp_path / "g"), tmp_path, point)
 
 
 @pytest.mark.torture
 @pytest.mark.s3
-def test_a_branch_whose_creation_was_killed_on_s3_is_complete(s3_root: str, tmp_path: Path) -> None:
-    _kill_create(s3_root, tmp_path, "branch_create.after_ref")
+@pytest.mark.parametrize("point", ["branch_create.after_ref", "branch_create.after_entry"])
+def test_a_branch_whose_creation_was_killed_on_s3_is_complete_or_absent(
+    s3_root: str, tmp_path: Path, point: str
+) -> None:
+    _kill_create(s3_root, tmp_path, point)
 
 
 def _kill_create(uri: str, folder: Path, point: str) -> None:
     ledger = arrange(uri, folder, Case(_ANY, "main", "insert_one")).target.ledger
     kill_child(Target(uri, BRANCH, ledger), "create=", point)
     with og.open(uri, actor=ACTOR) as graph:
-        assert (BRANCH in graph.branches) == (point == "branch_create.after_ref")
+        assert (BRANCH in graph.branches) == (point == "branch_create.after_entry")
         if BRANCH not in graph.branches:
             graph.branches.create(BRANCH)
         with pytest.raises(BranchExists):
@@ -143,7 +146,7 @@ def _kill_create(uri: str, folder: Path, point: str) -> None:
 
 
 @pytest.mark.parametrize("action", ["raise", "lose"])
-@pytest.mark.parametrize("point", ["branch_create.before_ref", "branch_create.after_ref"])
+@pytest.mark.parametrize("point", ["branch_create.before_ref", "branch_create.after_ref", "branch_create.after_entry"])
 def test_a_branch_whose_creation_failed_is_complete_or_absent(tmp_path: Path, point: str, action: str) -> None:
     uri = str(tmp_path / "g")
     ledger = arrange(uri, tmp_path, Case(_ANY, "main", "insert_one")).target.ledger
@@ -152,7 +155,7 @@ def test_a_branch_whose_creation_failed_is_complete_or_absent(tmp_path: Path, po
         with pytest.raises((StoreUnavailable, ConnectionError)):
             graph.branches.create(BRANCH)
         failpoints.arm("")
-        assert (BRANCH in graph.branches) == (point == "branch_create.after_ref")
+        assert (BRANCH in graph.branches) == (point == "branch_create.after_entry")
         if BRANCH not in graph.branches:
             graph.branches.create(BRANCH)
         perform(graph, "insert_many", BRANCH, Ledger(ledger), "next")

@@ -59,7 +59,12 @@ CUTS = (
     "write.after_publish_before_delete",
     "recovery.sidecar_delete",
 )
-CONTROL_CUTS = ("branch_create.before_ref", "branch_create.after_ref", "branch_delete.before_table_cleanup")
+CONTROL_CUTS = (
+    "branch_create.before_ref",
+    "branch_create.after_ref",
+    "branch_create.after_entry",
+    "branch_delete.before_table_cleanup",
+)
 
 numbers = st.one_of(st.none(), st.integers(0, 150))
 some_people = st.lists(st.sampled_from(PEOPLE), min_size=1, max_size=3, unique=True)

@@ -15,7 +15,6 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import (
-    BranchNotFound,
     CorruptGraph,
     GraphNotFound,
     OmniGraphError,

@@ -253,14 +253,21 @@ class Graph(ChangeVerbs, FileVerbs):
 
         return verify(self._reader())
 
-    def recover(self) -> int:
+    def recover(self, *, discard: bool = False) -> int:
         """Finish or drop what dead writers left on any branch; returns how many there were.
 
         Also makes the copies of the commits complete, which a killed writer leaves a commit behind.
+
+        Args:
+            discard: also take back what other software wrote to the tables beside the graph, which refuses writes to
+                them otherwise (`UncoveredDrift`). Counts such tables too.
         """
         from omnigraph.storage.recovery import mirrors, sweep
+        from omnigraph.storage.recovery.discard import discard_drift
 
         resolved = sweep.sweep(self._writer(), strict=True)
+        if discard:
+            resolved += discard_drift(self._store)
         self._store.mirror.flush()
         mirrors.mend_mirrors(self._store)
         return resolved

@@ -63,6 +63,7 @@ def create_branch(store: GraphStore, name: str, from_: str, at: At | None) -> Br
         made = replace(entry, parent=source_branch, parent_version=version, state="live")
         if store.entries.put(made, tag) is None:
             raise _exists(name)
+        failpoints.reach("branch_create.after_entry")
         store.adopt_fork(made, source, forked)
     return Branch(name, source_branch)
 
@@ -118,6 +119,8 @@ def delete_branch(store: GraphStore, name: str, *, unwritten: bool = False) -> N
     name = name.strip()
     if name == ids.MAIN or name.startswith("__schema_apply"):
         raise InvalidName(f"branch '{name}' cannot be deleted", name=name)
+    if name not in store.branch_names():
+        raise BranchNotFound(f"there is no branch '{name}'", branch=name)
     with store.mirror.held(), store.sections.hold(CONTROL), store.sections.hold(name) as fence:
         ref = store.branch_ref(name)
         heal_branch(store, name, fence)

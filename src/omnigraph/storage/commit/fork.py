@@ -21,18 +21,26 @@ def writable(store: GraphStore, snapshot: Snapshot, pin: Pin) -> tuple[str | Non
         return pin.branch, store.tables.at(pin.location, pin.branch, pin.version, pin.origin)
     place = (pin.location, pin.branch, pin.version, snapshot.identity)
     own = store.forks.get(place, snapshot.lineage)
-    found = store.tables.ref(pin.location, own)
-    if found is not None and (found.parent_branch, found.parent_version) == (pin.branch, pin.version):
-        return own, store.tables.at(pin.location, own, pin.version)
-    try:
-        if found is None:
-            return own, _fork(store, pin, own)
-    except StorageError:
-        pass  # another writer was here, or one that died halfway: its files have this name
-    fresh = ids.new_lineage(snapshot.lineage)
-    handle = _fork(store, pin, fresh)
-    store.forks[place] = fresh  # whoever staged files on it finds it again
-    return fresh, handle
+    handle = _forked(store, pin, own)
+    if handle is None:
+        own = ids.new_lineage(snapshot.lineage)
+        handle = _fork(store, pin, own)
+        store.forks[place] = own  # whoever staged files on it finds it again
+    return own, handle
+
+
+def _forked(store: GraphStore, pin: Pin, lineage: str) -> Handle | None:
+    """The fork of this name that begins at the pin, made if need be; None when another one has the name."""
+    found = store.tables.ref(pin.location, lineage)
+    if found is None:
+        try:
+            return _fork(store, pin, lineage)
+        except StorageError:
+            found = store.tables.ref(pin.location, lineage)
+            if found is None and not store.objects.any_below(f"{pin.location}/tree/{lineage}"):
+                raise
+    begins = found is not None and (found.parent_branch, found.parent_version) == (pin.branch, pin.version)
+    return store.tables.at(pin.location, lineage, pin.version) if begins else None
 
 
 def _fork(store: GraphStore, pin: Pin, lineage: str) -> Handle:
