@@ -280,7 +280,7 @@ class SimulatedSections:
 
     @contextmanager
     def hold(self, branch: str) -> Iterator[Any]:
-        yield SimpleNamespace(epoch=0, is_held=lambda: False)
+        yield SimpleNamespace(epoch=0, is_held=lambda: False, kept=nullcontext)
 
 
 class SimulatedStore(GraphStore):

@@ -17,6 +17,7 @@ from omnigraph.write.change import Change
 from tests.support import race_graph
 from tests.support.race_graph import group_changes, rows
 from tests.support.race_runner import Race, assert_mirrors_are_complete, assert_sound, run
+from tests.support.small_graphs import people, start_child
 
 #: Arranges what another writer does each time a write has been staged; gives the turns that this one took.
 Outrun = Callable[[Callable[[int], object]], list[int]]
@@ -181,3 +182,35 @@ def test_the_lease_of_an_object_store_goes_round(s3_root: str, tmp_path: Path) -
     assert_nothing_was_lost(race)
     assert_efforts_were_bounded(race)
     assert longest_wait(race) <= 40, "somebody waited until nearly all others were done"
+
+
+_BUSY = """
+import sys
+import omnigraph as og
+from tests.support.small_graphs import persons
+graph = og.open(sys.argv[1])
+print("ready", flush=True)
+for number in range(1000):
+    graph.write([persons(f"busy{number}")])
+    print(number, flush=True)
+"""
+
+
+@pytest.mark.s3
+def test_a_load_that_takes_longer_than_a_lease_comes_through_on_a_busy_branch(
+    s3_root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process commits to the same table all the time, and a lease lasts only a part of what staging takes."""
+    monkeypatch.setenv("OMNIGRAPH_LEASE_SECONDS", "0.3")
+    rows = pa.table({"handle": [f"row{number:06}" for number in range(60_000)]})
+    with people(s3_root) as graph, start_child(_BUSY, s3_root) as child:
+        try:
+            assert child.stdout is not None and child.stdout.readline() == "ready\n"
+            assert child.stdout.readline() == "0\n"
+            done = graph.load({"Person": rows}, "append", engine="embedded")
+            assert done.nodes == {"Person": 60_000}
+            assert child.poll() is None, "the other writer is alive and was not refused"
+        finally:
+            child.kill()
+        assert graph.snapshot().count("Person") > 60_000
+        assert graph.verify().ok

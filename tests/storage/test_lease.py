@@ -187,6 +187,20 @@ def test_an_owner_that_cannot_ask_does_not_know(objects: Objects, monkeypatch: p
     assert not owner.is_held()
 
 
+def test_work_that_takes_longer_than_a_lease_keeps_it(objects: Objects, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMNIGRAPH_LEASE_SECONDS", "0.2")
+    owner, other = Lease(objects, PATH), Lease(objects, PATH)
+    owner.acquire(_soon())
+    first = _stored(objects)["epoch"]
+    with owner.kept():
+        wait_until(lambda: _stored(objects)["epoch"] >= first + 4, timeout=10, what="renewals")
+        with pytest.raises(LockTimeout):
+            other.acquire(time.monotonic() + 0.5)
+    assert owner.is_held()
+    owner.release()
+    other.acquire(_soon())
+
+
 def test_a_writer_that_was_paused_too_long_cannot_publish(
     s3: MotoServer, s3_root: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -206,8 +206,10 @@ def _require_ours(store: GraphStore, genesis: Commit, error: StorageError) -> No
 def _fill_in(store: GraphStore, genesis: Commit) -> None:
     """What other software looks for beside the manifest."""
     try:
-        store.tables.newest(manifest.PATH).update_config({"table_version_management": "true"})
-        store.tables.sync_newest(manifest.PATH)
+        newest = store.tables.newest(manifest.PATH)
+        if newest.version == 1:  # otherwise somebody writes to the graph already
+            newest.update_config({"table_version_management": "true"})
+            store.tables.sync_newest(manifest.PATH)
         store.tables.write_new(lineage.COMMITS_PATH, mirror.commit_rows([genesis]))
         store.tables.write_new(lineage.ACTORS_PATH, mirror.actor_rows([genesis]))
     except STORE_EXCEPTIONS as error:

@@ -12,7 +12,9 @@ import contextlib
 import json
 import os
 import random
+import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -70,6 +72,23 @@ class Lease:
         except StorageError:
             self._held = False
         return self._held
+
+    @contextlib.contextmanager
+    def kept(self) -> Iterator[None]:
+        """Renew the lease while the block runs, for work that takes longer than a lease lasts."""
+        ended = threading.Event()
+
+        def renew() -> None:
+            while not ended.wait(limits.lease_seconds() / 3) and self.is_held():
+                continue
+
+        thread = threading.Thread(target=renew, name="omnigraph-lease", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
 
     def release(self) -> None:
         """Give it back. A lease that was lost meanwhile stays with its new owner.

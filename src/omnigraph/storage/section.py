@@ -14,6 +14,7 @@ import random
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -40,6 +41,9 @@ class Fence(Protocol):
     def is_held(self) -> bool:
         """Whether nobody else was in the section since it was taken. Asks the store; False when it does not answer."""
 
+    def kept(self) -> AbstractContextManager[None]:
+        """Inside, the section does not end by itself, however long the block takes."""
+
 
 @dataclass(frozen=True, slots=True)
 class _KernelFence:
@@ -48,6 +52,9 @@ class _KernelFence:
     def is_held(self) -> bool:
         """A held file lock cannot be lost."""
         return True
+
+    def kept(self) -> AbstractContextManager[None]:
+        return contextlib.nullcontext()
 
 
 class Sections:

@@ -130,7 +130,8 @@ def run(store: GraphStore, writer: Writer) -> Commit | None:
                 return found
             first = _first_seen(writer, first, fresh, healed)
             if not ahead:
-                prepared = _prepare(store, writer, fresh)
+                with fence.kept():
+                    prepared = _prepare(store, writer, fresh)
                 if prepared.is_empty:
                     return None
             _check_reads(first, fresh, prepared)
