@@ -162,6 +162,9 @@ def test_snapshot_and_verify_say_what_a_graph_consists_of(reader: CommandLine) -
     kinds = [(table["entity_kind"], table["type_name"], table["entity_count"]) for table in shown["datasets"]]
     assert kinds == [("edge", "Follows", 1), ("edge", "MemberOf", 1), ("node", "Person", 3), ("node", "Team", 1)]
     assert reader.ok("verify", "people.omni", "--json").json["ok"] is True
+    deep = reader.ok("verify", "--deep", "people.omni", "--json").json
+    assert deep["problems"] == []
+    assert [check["count"] for check in deep["checks"] if check["name"] == "digests"] == [4]
 
 
 def og_layout() -> int:

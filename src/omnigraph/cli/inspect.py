@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,10 +31,15 @@ def register(app: typer.Typer) -> None:
         sys.stdout.write("".join(map(_line, shown["datasets"])))
 
     @verb(app, "verify", Accepts.DIRECT)
-    def verify(scope: Scope, uri: Uri = None, json: Json = False) -> None:
+    def verify(
+        scope: Scope,
+        uri: Uri = None,
+        deep: Annotated[bool, typer.Option("--deep", help="Also read every value and compare it.")] = False,
+        json: Json = False,
+    ) -> None:
         """Check that a graph is whole; changes nothing. Exit code 1 when it is not."""
         with scope.graph(scope.address(uri)) as graph:
-            report = graph.verify()
+            report = graph.verify(deep=deep)
         if json:
             print_json(report.to_dict())
         else:

@@ -30,6 +30,7 @@ def to_json(staged: Staged) -> dict[str, Any]:
         "read_version": staged.read_version,
         "rows_after": staged.rows_after,
         "operation": _operation_to_json(staged.operation),
+        "digests": dict(staged.digests),
     }
 
 
@@ -40,6 +41,7 @@ def from_json(record: dict[str, Any]) -> Staged:
         read_version=int(record["read_version"]),
         rows_after=int(record["rows_after"]),
         uuid=str(record["uuid"]),
+        digests={str(name): str(digest) for name, digest in (record.get("digests") or {}).items()},
     )
 
 
