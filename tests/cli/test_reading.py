@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import omnigraph as og
 from tests.cli.conftest import DATA
@@ -165,6 +166,17 @@ def test_snapshot_and_verify_say_what_a_graph_consists_of(reader: CommandLine) -
     deep = reader.ok("verify", "--deep", "people.omni", "--json").json
     assert deep["problems"] == []
     assert [check["count"] for check in deep["checks"] if check["name"] == "digests"] == [4]
+
+
+def test_recover_mends_what_verify_says_it_does(shell: CommandLine) -> None:
+    shutil.rmtree(shell.folder / "people.omni" / "_graph_commits.lance")
+    told = shell.ok("verify", "people.omni").out
+    assert "leftover (mirrors) on branch 'main'" in told and "`omnigraph recover`" in told
+    ended = shell.ok("recover", "people.omni")
+    assert ended.out == "no interrupted write is left, the copies of the commits are complete\n"
+    assert ended.err == "omnigraph recover → people.omni (direct, local)\n"
+    assert shell.ok("verify", "--store", "people.omni", "--json").json["problems"] == []
+    assert shell.ok("recover", "people.omni", "--json", "--quiet").json == {"ok": True}
 
 
 def og_layout() -> int:

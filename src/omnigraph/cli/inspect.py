@@ -1,4 +1,4 @@
-"""`omnigraph snapshot` and `omnigraph verify`: what a graph consists of, and whether it is sound."""
+"""`omnigraph snapshot`, `verify` and `recover`: what a graph consists of, whether it is sound, and what mends it."""
 
 from __future__ import annotations
 
@@ -46,6 +46,18 @@ def register(app: typer.Typer) -> None:
             sys.stdout.write(f"{report}\n")
         if not report.ok:
             sys.exit(FAILED)
+
+    @verb(app, "recover", Accepts.DIRECT)
+    def recover(scope: Scope, uri: Uri = None, json: Json = False) -> None:
+        """Finish what dead writers left, and put the copies of the commits in order."""
+        address = scope.address(uri)
+        scope.echo(address)
+        with scope.graph(address, "rw") as graph:
+            graph.recover()
+        if json:
+            print_json({"ok": True})
+        else:
+            sys.stdout.write("no interrupted write is left, the copies of the commits are complete\n")
 
 
 def _described(snapshot: Snapshot) -> dict[str, Any]:

@@ -8,17 +8,15 @@ decodes them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from omnigraph import limits
-from omnigraph.errors import CorruptGraph
 from omnigraph.storage import digests, manifest
 from omnigraph.storage.blobs import AS_BYTES, is_blob
-from omnigraph.storage.faults import store_errors
+from omnigraph.storage.faults import panics_as_damage, store_errors
 from omnigraph.storage.filters import equals
 from omnigraph.storage.tables import Handle
 
@@ -74,7 +72,7 @@ def _numbers(field: Any) -> list[int]:
 
 def read_digests(handle: Handle, fragment: int, columns: Sequence[str], after_batch: Callable[[], None]) -> list[str]:
     """The digests of some columns of a fragment, from what can be read now."""
-    with store_errors("read a data file"), _panics_as_damage():
+    with store_errors("read a data file"), panics_as_damage():
         found = digests.of_batches(_batches(handle, fragment, list(columns), after_batch))
     return [column.hex() for column in found]
 
@@ -95,14 +93,3 @@ def _batches(
     for batch in scanner.to_batches():
         yield batch.select(columns)
         after_batch()
-
-
-@contextmanager
-def _panics_as_damage() -> Iterator[None]:
-    """Lance may stop at damaged bytes with a panic, which Python does not count among exceptions."""
-    try:
-        yield
-    except BaseException as error:
-        if type(error).__name__ != "PanicException":
-            raise
-        raise CorruptGraph("the reader gave up") from error

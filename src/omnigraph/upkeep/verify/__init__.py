@@ -10,6 +10,7 @@ from contextlib import ExitStack
 
 from omnigraph import ids
 from omnigraph.errors import BranchNotFound
+from omnigraph.storage.faults import panics_as_damage
 from omnigraph.storage.inspect import DAMAGE, damage_of
 from omnigraph.storage.snapshot import Snapshot
 from omnigraph.storage.store import GraphStore
@@ -84,6 +85,7 @@ def _verified(store: GraphStore, stack: ExitStack, look_deep: bool) -> VerifyRep
     ledger.extend(lineages.lost_merges())
     with ledger.looking_at(control.RECORDS):
         ledger.extend(lasting(lambda: control.pending_records(store)))
+        ledger.extend(control.audit_problems(store))
     with ledger.looking_at(control.REFS, len(locations)):
         ledger.extend(control.unreachable_refs(store, locations))
     return ledger.report()
@@ -112,11 +114,12 @@ def _account(store: GraphStore, ledger: Ledger, lineages: history.Lineages, snap
             ledger.add(history.LINEAGE, branch, None, f"its commits cannot be read: {damage_of(error)}")
     with ledger.looking_at(history.MIRRORS):
         try:
-            ledger.extend(lasting(lambda: history.mirror_problems(store, branch)))
+            with panics_as_damage():
+                ledger.extend(lasting(lambda: history.mirror_problems(store, branch)))
         except BranchNotFound:
             pass
         except DAMAGE as error:
-            ledger.add(history.MIRRORS, branch, None, f"the copies of its commits cannot be read: {damage_of(error)}")
+            ledger.extend([history.unreadable_mirror(snapshot, damage_of(error))])
 
 
 def _moved(store: GraphStore, ledger: Ledger, snapshot: Snapshot) -> None:
