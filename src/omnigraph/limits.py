@@ -51,6 +51,9 @@ MANIFEST_FRAGMENTS: Final = 48
 #: says which rows of the old one are gone. More would make every reader of the newest state read them.
 MANIFEST_RECENT_ROWS: Final = 24
 
+#: A row of a table version with more characters than this is never taken along: the digests of some hundred files.
+MANIFEST_RECENT_CHARACTERS: Final = 65_536
+
 #: A write folds the small fragments at the end of a table when there are more than this many. Each costs a look-up
 #: about 0.3 ms and a commit about 5 µs.
 SMALL_FRAGMENTS: Final = 12
@@ -263,6 +266,14 @@ BROADCAST_ROWS: Final = 50_000
 
 #: Rows that `verify` reads at a time.
 VERIFY_BATCH_ROWS: Final = 65_536
+
+#: Rows of a data file that a deep `verify` holds at once, and the address space of the process that reads them, in
+#: bytes. Damaged lengths ask for more.
+VERIFY_DEEP_ROWS: Final = 8_192
+VERIFY_DEEP_BYTES: Final = 8 * 1024**3
+
+#: So long a deep `verify` waits for the next rows of a data file, in seconds. Damaged bytes may never give any.
+VERIFY_DEEP_SECONDS: Final = 60.0
 
 #: Rows whose fingerprints `verify` holds at once, 8 bytes each; a larger table is read once per so many rows.
 VERIFY_PART_ROWS: Final = 16 * 1024**2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import omnigraph as og
 from tests.cli.conftest import DATA
@@ -162,6 +163,20 @@ def test_snapshot_and_verify_say_what_a_graph_consists_of(reader: CommandLine) -
     kinds = [(table["entity_kind"], table["type_name"], table["entity_count"]) for table in shown["datasets"]]
     assert kinds == [("edge", "Follows", 1), ("edge", "MemberOf", 1), ("node", "Person", 3), ("node", "Team", 1)]
     assert reader.ok("verify", "people.omni", "--json").json["ok"] is True
+    deep = reader.ok("verify", "--deep", "people.omni", "--json").json
+    assert deep["problems"] == []
+    assert [check["count"] for check in deep["checks"] if check["name"] == "digests"] == [4]
+
+
+def test_recover_mends_what_verify_says_it_does(shell: CommandLine) -> None:
+    shutil.rmtree(shell.folder / "people.omni" / "_graph_commits.lance")
+    told = shell.ok("verify", "people.omni").out
+    assert "leftover (mirrors) on branch 'main'" in told and "`omnigraph recover`" in told
+    ended = shell.ok("recover", "people.omni")
+    assert ended.out == "no interrupted write is left, the copies of the commits are complete\n"
+    assert ended.err == "omnigraph recover → people.omni (direct, local)\n"
+    assert shell.ok("verify", "--store", "people.omni", "--json").json["problems"] == []
+    assert shell.ok("recover", "people.omni", "--json", "--quiet").json == {"ok": True}
 
 
 def og_layout() -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
+from omnigraph.storage.inspect_values import recorded_digests
 from tests.crash.table import (
     Arranged,
     Case,
@@ -21,7 +22,7 @@ from tests.crash.table import (
 from tests.support import ledger as ledgers
 from tests.support.crash_checks import assert_sound, drafted_commit, records, settled
 from tests.support.crash_graph import ACTOR, MAIN, SCHEMA, perform
-from tests.support.kill_runner import kill_child
+from tests.support.kill_runner import Target, kill_child
 from tests.support.ledger import Ledger
 
 
@@ -109,3 +110,17 @@ def _kill(arranged: Arranged, case: Case, label: str = "") -> tuple[str | None, 
 def _leaves_mirror_behind(case: Case) -> bool:
     """A commit of a branch that is published, acknowledged and not yet copied: nothing points at the gap."""
     return case.point.name.startswith("graph_publish.") and case.lineage != "main"
+
+
+@pytest.mark.parametrize("point", ["mutation.post_table_commit", "write.after_all_table_commits"])
+def test_whoever_finishes_a_killed_write_publishes_its_digests(tmp_path: Path, point: str) -> None:
+    uri, ledger = str(tmp_path / "g"), tmp_path / "ledger.jsonl"
+    with og.init(uri, SCHEMA, actor=ACTOR) as graph:
+        perform(graph, "seed", MAIN, Ledger(ledger), "seed")
+    kill_child(Target(uri, MAIN, ledger), "insert_one=killed", point)
+    (record,) = records(uri).values()
+    told = {name for table in record["tables"] for name in table["transactions"][0]["digests"]}
+    with og.open(uri, actor=ACTOR) as graph:
+        assert graph.verify(deep=True).problems == ()
+        kept = recorded_digests(graph._store.snapshot(MAIN).handle)
+        assert told and told <= kept.keys()

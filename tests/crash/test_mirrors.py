@@ -96,11 +96,25 @@ def test_a_gap_that_a_killed_writer_left_on_a_branch_is_filled_on_request(
     graph: og.Graph, tmp_path: Path, point: str
 ) -> None:
     kill_child(Target(graph.uri, BRANCH, tmp_path / "ledger.jsonl"), "insert_one=killed", point)
+    with og.open(graph.uri, mode="ro") as reader:
+        report = reader.verify()
+        assert report.ok, "a copy that is behind is no damage"
+        assert {problem.check for problem in report.problems} <= {"mirrors", "records"}
     with og.open(graph.uri, actor=ACTOR) as other:
         assert {problem.check for problem in other.verify().problems} == {"mirrors"}
         assert other.recover() == 0
         assert_mirrored(other, BRANCH)
         assert_whole(other)
+
+
+def test_the_next_write_of_the_branch_fills_the_gap_that_a_killed_writer_left(graph: og.Graph, tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.jsonl"
+    kill_child(Target(graph.uri, BRANCH, ledger), "insert_one=killed", "graph_publish.before_commit_append")
+    with og.open(graph.uri, actor=ACTOR) as other:
+        perform(other, "insert_one", BRANCH, Ledger(ledger), "next")
+        other._store.mirror.flush()
+        assert_mirrored(other, BRANCH)
+        assert other.verify().problems == ()
 
 
 def test_copies_that_are_the_only_history_are_left_alone(tmp_path: Path) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 
 import omnigraph as og
 from omnigraph.storage.snapshot import fold
+from omnigraph.storage.value_process import ValueProcess
 from omnigraph.write.change import Change
 
 SCHEMA = """
@@ -45,7 +47,9 @@ def content(graph: og.Graph, at: str | None = None) -> str:
 def assert_whole(graph: og.Graph) -> None:
     """The graph's own proof finds nothing, both ways to read its present agree, and no file is left staged."""
     graph._store.mirror.flush()
-    assert [problem for problem in graph.verify().problems if not problem.harmless] == []
+    with patch.object(ValueProcess, "_started", return_value=None):  # undamaged bytes need no process of their own
+        found = graph.verify(deep=True).problems
+    assert [problem for problem in found if not problem.harmless or problem.check == "digests"] == []
     present = graph._store.snapshot("main")
     folded = fold(present.handle, "main")
     assert (folded.pins, folded.hidden, folded.head) == (present.pins, present.hidden, present.head)

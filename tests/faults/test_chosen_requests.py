@@ -21,7 +21,7 @@ CASES = {
         (Fault("503", first=2, times=FOR_GOOD, part=".lease"), "done"),  # the turn cannot be given back
         (Fault("503", times=FOR_GOOD, part="__recovery/01"), "StoreUnavailable"),  # no record, nothing moved
         (Fault("reset_after", part="/nodes/"), "done"),
-        (Fault("412", part="/_versions/"), "RecoveryRequired"),  # one of two tables moved
+        (Fault("412", part="/_versions/"), "done"),  # somebody seems to have been faster: the whole again
         (Fault("late", part="__manifest/_versions/"), "done"),  # the repeated publish is overtaken by the first
         (Fault("503", times=FOR_GOOD, part="__manifest/_versions/"), "RecoveryRequired"),
         (Fault("reset_after", times=FOR_GOOD, part="__manifest/_versions/"), "done"),
@@ -46,7 +46,6 @@ def test_a_new_branch_is_there_although_nobody_said_so(s3: MotoServer, s3_root: 
             assert place.attempt("branch_create", fault) == end, str(fault)
 
 
-def test_a_branch_is_gone_although_its_files_cannot_be_removed(s3: MotoServer, s3_root: str, tmp_path: Path) -> None:
+def test_a_branch_is_gone_although_its_ref_cannot_be_removed(s3: MotoServer, s3_root: str, tmp_path: Path) -> None:
     with scene(s3, s3_root, tmp_path) as place:
-        assert place.attempt("branch_delete", Fault("503", times=FOR_GOOD, part="?delete")) == "StoreUnavailable"
-        assert place.attempt("branch_delete", Fault("503", first=2, times=FOR_GOOD, part="?delete")) == "done"
+        assert place.attempt("branch_delete", Fault("503", times=FOR_GOOD, part="_refs/branches/")) == "done"

@@ -23,7 +23,7 @@ def news_of(graph: og.Graph, handle: str, branch: str = "main") -> _News:
 
 def copier(graph: og.Graph) -> Mirror:
     """What another process would copy with."""
-    return Mirror(graph._store.tables, graph._store.sections, lambda snapshot: True)
+    return Mirror(graph._store.tables, graph._store.sections, graph._store._is_current)
 
 
 def test_a_process_that_finds_newer_commits_copied_does_not_copy_them_again(tmp_path: Path) -> None:

@@ -192,7 +192,8 @@ def test_a_sweep_never_drops_the_record_of_a_live_writer_on_a_branch_made_meanwh
 ) -> None:
     died = run_child(_DIE_AFTER_SIDECAR, graph.uri, "dead", env={"OMNIGRAPH_FAILPOINTS": "write.after_sidecar=kill"})
     assert died.returncode == -9, died.stderr
-    graph._store.tables.drop_branch("__manifest", NAME)  # as if another process had been killed while deleting
+    graph._store.tables.drop_branch("__manifest", NAME)
+    graph._store.entries.forget(NAME)  # as if another process had been killed while deleting
     meeting = Rendezvous(tmp_path / "meeting")
     sweeper = og.open(graph.uri, mode="ro")._store
     writers: list[subprocess.Popen[str]] = []

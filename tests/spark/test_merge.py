@@ -153,8 +153,8 @@ def seen(graph: og.Graph, source: str, target: str, merge: Callable[[], Any]) ->
     if result.commit is not None:
         assert (result.commit.parent, result.commit.merged_parent) == (head.id, source_head.id)
         assert graph.commits.head(target) == result.commit
-    report = graph.verify()
-    assert report.ok, report.problems
+    report = graph.verify(deep=True)
+    assert report.problems == (), report.problems
     said = result.to_dict()
     ids = {key: {op: rows.ids[op].to_pylist() for op in rows.ids} for key, rows in result.tables.items()}
     changes = None if result.commit is None else graph.diff(head.id, result.commit.id).stats

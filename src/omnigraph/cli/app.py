@@ -33,6 +33,7 @@ COMMANDS = {
     "lint": "lint",
     "snapshot": "inspect",
     "verify": "inspect",
+    "recover": "inspect",
     "version": "about",
 }
 GROUPS = frozenset({"branch", "commit", "changes", "schema"})
@@ -48,7 +49,7 @@ Exit codes: 0 done, 1 failed, 2 wrong arguments, 4 --if-commit lost, 130 interru
 \b
 Commands by what they need:
   any      load query explain mutate export branch commit diff changes schema snapshot
-  direct   init lint verify, schema plan (the storage itself)
+  direct   init lint verify recover, schema plan (the storage itself)
   local    version"""
 
 

@@ -1,9 +1,9 @@
-"""`omnigraph snapshot` and `omnigraph verify`: what a graph consists of, and whether it is sound."""
+"""`omnigraph snapshot`, `verify` and `recover`: what a graph consists of, whether it is sound, and what mends it."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,16 +31,40 @@ def register(app: typer.Typer) -> None:
         sys.stdout.write("".join(map(_line, shown["datasets"])))
 
     @verb(app, "verify", Accepts.DIRECT)
-    def verify(scope: Scope, uri: Uri = None, json: Json = False) -> None:
+    def verify(
+        scope: Scope,
+        uri: Uri = None,
+        deep: Annotated[bool, typer.Option("--deep", help="Also read every value and compare it.")] = False,
+        json: Json = False,
+    ) -> None:
         """Check that a graph is whole; changes nothing. Exit code 1 when it is not."""
         with scope.graph(scope.address(uri)) as graph:
-            report = graph.verify()
+            report = graph.verify(deep=deep)
         if json:
             print_json(report.to_dict())
         else:
             sys.stdout.write(f"{report}\n")
         if not report.ok:
             sys.exit(FAILED)
+
+    @verb(app, "recover", Accepts.DIRECT)
+    def recover(
+        scope: Scope,
+        uri: Uri = None,
+        discard: Annotated[
+            bool, typer.Option("--discard", help="Also take back what other software wrote to the tables.")
+        ] = False,
+        json: Json = False,
+    ) -> None:
+        """Finish what dead writers left, and put the copies of the commits in order."""
+        address = scope.address(uri)
+        scope.echo(address)
+        with scope.graph(address, "rw") as graph:
+            graph.recover(discard=discard)
+        if json:
+            print_json({"ok": True})
+        else:
+            sys.stdout.write("no interrupted write is left, the copies of the commits are complete\n")
 
 
 def _described(snapshot: Snapshot) -> dict[str, Any]:

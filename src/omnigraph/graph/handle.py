@@ -239,11 +239,14 @@ class Graph(ChangeVerbs, FileVerbs):
             self._reads.keep_topologies(self._store.snapshot(ids.MAIN))
         return report
 
-    def verify(self) -> VerifyReport:
+    def verify(self, *, deep: bool = False) -> VerifyReport:
         """Prove that the graph is whole: every branch, table, row rule, commit and control file. Writes nothing.
 
         Reads every id and endpoint once per branch that changed them. The report says what was checked, how much of
         it, and everything that is wrong.
+
+        Args:
+            deep: also read every value of every data file and compare it with the digest recorded by its commit.
 
         Example:
             >>> graph.verify().ok
@@ -251,7 +254,7 @@ class Graph(ChangeVerbs, FileVerbs):
         """
         from omnigraph.upkeep.verify import verify
 
-        return verify(self._reader())
+        return verify(self._reader(), look_deep=deep)
 
     def recover(self, *, discard: bool = False) -> int:
         """Finish or drop what dead writers left on any branch; returns how many there were.

@@ -218,21 +218,13 @@ def _new_name(text: str) -> str:
 
 def _require_no_overlap(store: GraphStore, name: str) -> None:
     for other in store.branch_names():
-        if ids.overlapping(name, [other]) and _is_live(store, other):
+        if ids.overlapping(name, [other]) and store.has_branch(other):
             raise BranchExists(
                 f"branch '{name}' would overlap with branch '{other}'",
                 hint="no name may be a path prefix of another",
                 branch=name,
                 other=other,
             )
-
-
-def _is_live(store: GraphStore, name: str) -> bool:
-    try:
-        store.branch_ref(name)
-    except BranchNotFound:
-        return False
-    return True
 
 
 def _remove_leftovers(store: GraphStore, name: str) -> None:

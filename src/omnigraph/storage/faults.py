@@ -14,7 +14,7 @@ from lance.commit import CommitConflictError
 from obstore.exceptions import BaseError
 from pyarrow import ArrowInvalid
 
-from omnigraph.errors import OmniGraphError, StoreUnavailable
+from omnigraph.errors import CorruptGraph, OmniGraphError, StoreUnavailable
 
 #: What a store call may raise for reasons that are not a bug of ours.
 STORE_EXCEPTIONS: tuple[type[Exception], ...] = (OSError, RuntimeError, BaseError)
@@ -22,13 +22,25 @@ STORE_EXCEPTIONS: tuple[type[Exception], ...] = (OSError, RuntimeError, BaseErro
 #: What reading something that may not be there, or not be readable, may raise.
 READ_EXCEPTIONS: tuple[type[Exception], ...] = (ValueError, TypeError, AttributeError, *STORE_EXCEPTIONS)
 
-__all__ = ["READ_EXCEPTIONS", "STORE_EXCEPTIONS", "CommitConflictError", "is_outage", "reason", "store_errors"]
+__all__ = [
+    "READ_EXCEPTIONS",
+    "STORE_EXCEPTIONS",
+    "CommitConflictError",
+    "is_damage",
+    "is_outage",
+    "panics_as_damage",
+    "reason",
+    "store_errors",
+]
 
 #: How Lance says through Arrow that a scan could not read a file; any other ArrowInvalid is about values.
 _SCAN_FAILED = re.compile(r"LanceError\(IO\)|External error: Not found")
 
 #: How the libraries say that the store failed, as opposed to that something is not there.
 _STORE_FAILED = re.compile(r"Generic (?!N/A)\S+ error")
+
+#: How they say that an object ends before the place that was asked for.
+_TOO_SHORT = re.compile(r"invalid range|range not satisfiable|\b416\b", re.I)
 
 _READ_CHARACTERS = 2_000
 _PATH = re.compile(r"[^\s<>]*/[^\s<>]*")
@@ -64,6 +76,12 @@ def is_outage(error: BaseException) -> bool:
     return _known_reason(text) is not None or _STORE_FAILED.search(text) is not None
 
 
+def is_damage(error: Exception) -> bool:
+    """Whether a read failed because of what lies in the store, and not because the store failed."""
+    cause = error.__cause__ if isinstance(error, StoreUnavailable) else error
+    return cause is not None and (_TOO_SHORT.search(str(cause)) is not None or not is_outage(cause))
+
+
 def _known_reason(text: str) -> str | None:
     """The phrase for a text that says what failed. Names of files and addresses in it say nothing."""
     said = _PATH.sub("", text)
@@ -83,3 +101,14 @@ def store_errors(action: str) -> Iterator[None]:
         if not _SCAN_FAILED.search(str(error)):
             raise
         raise StoreUnavailable(f"could not {action}: {reason(error)}") from error
+
+
+@contextmanager
+def panics_as_damage() -> Iterator[None]:
+    """Lance may stop at damaged bytes with a panic, which Python does not count among exceptions."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise CorruptGraph("the reader gave up") from error

@@ -60,6 +60,15 @@ def _reach(tables: Tables, snapshot: Snapshot) -> dict[str, int]:
     return reach
 
 
+def is_recorded(snapshot: Snapshot) -> bool:
+    """Whether the manifest alone tells the whole history of a state, so that the mirrors are nothing but copies."""
+    head = snapshot.head
+    if head is None or head.version != snapshot.version:
+        return False
+    chain = list(first_parents(head.commit_id, recorded_commits(snapshot.handle)))
+    return bool(chain) and chain[-1].parent is None
+
+
 def head_id(tables: Tables, snapshot: Snapshot) -> str:
     """Id of the newest commit of a snapshot; free when the last publish was ours."""
     if snapshot.head and snapshot.head.version == snapshot.version:

@@ -51,6 +51,9 @@ TABLE_TOMBSTONE = "table_tombstone"
 GRAPH_COMMIT = "graph_commit"
 GRAPH_HEAD = "graph_head"
 
+#: Key in the metadata of a `table_version` row: data files that came with the version, and the digests of their values.
+_DIGESTS = "digests"
+
 #: Rows that describe the present. Every publish removes the old ones and writes them anew into its own fragment.
 PRESENT = (TABLE, GRAPH_HEAD)
 
@@ -191,16 +194,40 @@ def version_id(table_key: str, version: int) -> str:
     return f"{table_key}${version:020d}"
 
 
-def table_version_row(pin: Pin) -> dict[str, Any]:
+def table_version_row(pin: Pin, digests: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """The row of a version, with the digests of the data files that came with it."""
     return _row(
         version_id(pin.table_key, pin.version),
         TABLE_VERSION,
         table_key=pin.table_key,
-        metadata=pin.metadata,
+        metadata=_with_digests(pin.metadata, digests) if digests else pin.metadata,
         table_version=pin.version,
         table_branch=pin.branch,
         row_count=pin.row_count,
     )
+
+
+def _with_digests(metadata: str, digests: Mapping[str, str]) -> str:
+    return json.dumps({**_json_object(metadata, "of a new version"), _DIGESTS: dict(digests)}, separators=(",", ":"))
+
+
+def digests_of(metadata: str | None) -> dict[str, str]:
+    """The digests in the row of a version, by the name of the data file; what cannot be read is no digest."""
+    if metadata is None or f'"{_DIGESTS}"' not in metadata:
+        return {}
+    try:
+        found = json.loads(metadata)[_DIGESTS]
+        return {name: digest for name, digest in found.items() if isinstance(digest, str)}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return {}
+
+
+def without_digests(metadata: str) -> str:
+    """The metadata of a version as the row of the present has it: every publish writes that one again."""
+    if not digests_of(metadata):
+        return metadata
+    values = json.loads(metadata)
+    return json.dumps({name: value for name, value in values.items() if name != _DIGESTS}, separators=(",", ":"))
 
 
 def tombstone_row(table_key: str, version: int) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from lance.fragment import write_fragments
 from omnigraph import failpoints, ids, limits
 from omnigraph.errors import OmniGraphError, RowLevelCasContention
 from omnigraph.storage import lineage
-from omnigraph.storage.faults import READ_EXCEPTIONS, STORE_EXCEPTIONS, CommitConflictError
+from omnigraph.storage.faults import READ_EXCEPTIONS, STORE_EXCEPTIONS, CommitConflictError, panics_as_damage
 from omnigraph.storage.lineage import ACTORS_PATH, COMMITS_PATH
 from omnigraph.storage.manifest import Commit
 from omnigraph.storage.section import CONTROL, Sections
@@ -97,6 +97,11 @@ class Mirror:
                 atexit.register(self.stop)  # a thread inside the storage library must not outlive the interpreter
         self._news.put(_News(snapshot, commit))
 
+    def forget(self) -> None:
+        """Somebody made the mirrors anew: compare everything with the next commit. Call it inside `held`."""
+        self._copied.clear()
+        self._actors = None
+
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
         """Nothing is copied inside the block, so that a branch that goes takes its copy along. Take it before any
@@ -151,17 +156,21 @@ class Mirror:
         """Copy commits of a branch that is still the one they were made on; a name may have been given anew."""
         with self._copying:
             try:
-                newest = news[-1].snapshot
-                if not self._is_current(newest):
-                    return
-                current = [item for item in news if item.snapshot.identity == newest.identity]
-                if current and not self._extend(newest, [item.commit for item in current]):
-                    self._copied.pop(branch, None)
-                    copied = catch_up(self._tables, current[-1].snapshot, self._sections)
-                    if copied:
-                        self._copied[branch], self._actors = _Copied(current[-1].commit.id, copied[0]), copied[1]
+                with panics_as_damage():
+                    self._copy_current(branch, news)
             except _COPY_FAILURES:
                 self._copied.pop(branch, None)  # the next commit compares everything
+
+    def _copy_current(self, branch: str, news: list[_News]) -> None:
+        newest = news[-1].snapshot
+        if not self._is_current(newest):
+            return
+        current = [item for item in news if item.snapshot.identity == newest.identity]
+        if current and not self._extend(newest, [item.commit for item in current]):
+            self._copied.pop(branch, None)
+            copied = catch_up(self._tables, current[-1].snapshot, self._sections)
+            if copied:
+                self._copied[branch], self._actors = _Copied(current[-1].commit.id, copied[0]), copied[1]
 
     def _extend(self, newest: Snapshot, commits: list[Commit]) -> bool:
         """Append just the new commits, if nobody else touched the mirrors since this thread left them.
@@ -198,19 +207,32 @@ def catch_up(tables: Tables, snapshot: Snapshot, sections: Sections) -> tuple[Ha
         it is in the second, so knowing the first exactly is enough.
     """
     try:
-        wanted = lineage.own_commits(tables, snapshot)  # a reader of the mirrors takes the highest version for the head
-        failpoints.reach("graph_publish.before_commit_append")
-        _make_mirror(tables, snapshot.lineage, sections)
-        commits, exactly = _append_missing(tables, COMMITS_PATH, snapshot.lineage, commit_rows(wanted))
-        failpoints.reach("graph_publish.between_commit_and_actor")
-        actors, _ = _append_missing(tables, ACTORS_PATH, None, actor_rows(wanted))
-        return (commits, actors) if exactly else None
+        with panics_as_damage():
+            # A reader of the mirrors takes the highest version for the head.
+            wanted = lineage.own_commits(tables, snapshot)
+            failpoints.reach("graph_publish.before_commit_append")
+            _make_mirror(tables, snapshot.lineage, sections)
+            commits, exactly = _append_missing(tables, COMMITS_PATH, snapshot.lineage, commit_rows(wanted))
+            failpoints.reach("graph_publish.between_commit_and_actor")
+            actors, _ = _append_missing(tables, ACTORS_PATH, None, actor_rows(wanted))
+            return (commits, actors) if exactly else None
     except _COPY_FAILURES:
         return None
 
 
 def follows(tables: Tables, snapshot: Snapshot) -> bool:
-    """Whether the mirrors hold the newest commit of a branch, and so all before it. Costs the same at any depth."""
+    """Whether the mirrors hold the newest commit of a branch, and so all before it. Costs the same at any depth.
+
+    Mirrors that cannot be read do not: they are copies, and nobody fails because of them.
+    """
+    try:
+        with panics_as_damage():
+            return _follows(tables, snapshot)
+    except _COPY_FAILURES:
+        return False
+
+
+def _follows(tables: Tables, snapshot: Snapshot) -> bool:
     head = snapshot.head
     if head is None or head.version != snapshot.version:
         return False
@@ -271,12 +293,13 @@ def _make_mirror(tables: Tables, lineage: str | None, sections: Sections) -> Non
 def _append_missing(tables: Tables, path: str, branch: str | None, rows: pa.Table) -> tuple[Handle, bool]:
     """Append the rows whose commit the mirror lacks; returns the version that holds them all, and if it holds no other.
 
-    Two processes may try at once: one append wins, the other looks again, so no commit is copied twice.
+    Two processes may try at once: one append wins, the other looks again, so no commit is copied twice. A mirror that
+    is not there begins with the first commit alone, because that is where its branches begin.
     """
     for _ in range(_RACES):
         handle = tables.newest_or_none(path, branch)
         if handle is None:
-            return tables.write_new(path, rows), True
+            handle = tables.write_new(path, rows.slice(0, 1))
         known = pa.array(handle.to_table(columns=["graph_commit_id"]).column(0).combine_chunks())
         missing = rows.filter(pc.invert(pc.is_in(rows.column("graph_commit_id"), value_set=known)))
         exactly = len(known) + missing.num_rows == rows.num_rows

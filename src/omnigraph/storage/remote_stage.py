@@ -21,7 +21,7 @@ from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
 
 from omnigraph import limits
 from omnigraph.errors import StorageError
-from omnigraph.storage import durable
+from omnigraph.storage import digests, durable
 from omnigraph.storage.blobs import AS_BYTES, has_blobs, physical_rows
 from omnigraph.storage.commit import sidecar
 from omnigraph.storage.faults import store_errors
@@ -31,6 +31,7 @@ from omnigraph.storage.stage import Staged
 from omnigraph.storage.tables import DATA_STORAGE_VERSION, Handle, Tables
 
 _Offsets = npt.NDArray[np.int64]
+_DIGESTS = "omnigraph.digests"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,8 @@ def write_rows(table: StageTable, handle: Handle, rows: pa.Table) -> list[str]:
         if table.location.is_local:
             uri = Tables(table.location).uri(table.path, table.branch)
             durable.sync_files(durable.files_of(uri, lance.LanceOperation.Append(fragments)), table.root)
-    return [_text(fragment) for fragment in fragments]
+    known = digests.of_files(fragments, rows)
+    return [_text(fragment, {file.path: known[file.path] for file in fragment.files}) for fragment in fragments]
 
 
 def rows_of(fragment: str) -> int:
@@ -144,15 +146,17 @@ def with_row_ids(fragment: str, row_ids: npt.NDArray[np.uint64]) -> str:
     """Metadata of a fragment whose rows take the place of others and keep their row ids."""
     metadata = FragmentMetadata.from_json(fragment)
     metadata.row_id_meta = RowIdSequence(row_ids.tolist()).to_inline_metadata()
-    return _text(metadata)
+    return _text(metadata, _digests([fragment]))
 
 
 def staged_append(handle: Handle, fragments: Sequence[str], rows_after: int) -> Staged:
-    return Staged(lance.LanceOperation.Append(_all(fragments)), handle.version, rows_after)
+    operation = lance.LanceOperation.Append(_all(fragments))
+    return Staged(operation, handle.version, rows_after, digests=_digests(fragments))
 
 
 def staged_overwrite(handle: Handle, fragments: Sequence[str], rows_after: int) -> Staged:
-    return Staged(lance.LanceOperation.Overwrite(handle.schema, _all(fragments)), handle.version, rows_after)
+    operation = lance.LanceOperation.Overwrite(handle.schema, _all(fragments))
+    return Staged(operation, handle.version, rows_after, digests=_digests(fragments))
 
 
 def staged_update(
@@ -162,7 +166,7 @@ def staged_update(
     operation = lance.LanceOperation.Update(
         removed_fragment_ids=sorted(removed), updated_fragments=_all(changed), new_fragments=_all(fragments)
     )
-    return Staged(operation, handle.version, rows_after)
+    return Staged(operation, handle.version, rows_after, digests=_digests(fragments))
 
 
 def staged_replacement(
@@ -218,5 +222,11 @@ def _all(fragments: Sequence[str]) -> list[Any]:
     return [FragmentMetadata.from_json(each) for each in fragments]
 
 
-def _text(fragment: FragmentMetadata) -> str:
-    return json.dumps(fragment.to_json(), separators=(",", ":"))
+def _text(fragment: FragmentMetadata, of_files: Mapping[str, str] | None = None) -> str:
+    """Metadata as text; the digests of the files travel in it under a name that Lance does not read."""
+    known = {_DIGESTS: dict(of_files)} if of_files else {}
+    return json.dumps({**fragment.to_json(), **known}, separators=(",", ":"))
+
+
+def _digests(fragments: Sequence[str]) -> dict[str, str]:
+    return {name: digest for each in fragments for name, digest in json.loads(each).get(_DIGESTS, {}).items()}

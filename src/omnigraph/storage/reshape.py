@@ -13,9 +13,12 @@ from typing import Any
 
 import lance
 import pyarrow as pa
+from lance.file import LanceFileReader
 from lance.fragment import FragmentMetadata
 from lance.schema import LanceSchema
 
+from omnigraph import limits
+from omnigraph.storage import digests
 from omnigraph.storage.blobs import physical_schema
 from omnigraph.storage.faults import store_errors
 from omnigraph.storage.stage import Staged
@@ -52,7 +55,8 @@ def stage_reshape(handle: Handle, rows: int, columns: Sequence[Column]) -> Stage
                 number = widened_ids.get(column.source, known[column.source])
             numbered.append((field, number))
         schema = _numbered_schema(numbered)
-        return Staged(_operation(fragments, schema, rewritten=bool(widened_ids)), handle.version, rows)
+        operation = _operation(fragments, schema, rewritten=bool(widened_ids))
+        return Staged(operation, handle.version, rows, digests=_new_digests(handle, fragments))
 
 
 def _operation(fragments: list[FragmentMetadata], schema: LanceSchema, *, rewritten: bool) -> Any:
@@ -105,6 +109,17 @@ def _widen(handle: Handle, types: dict[str, pa.DataType]) -> tuple[list[Fragment
         return [], numbers, free
     numbers = {name: schema.field(written).id() for name, written in names.items()}
     return fragments, numbers, 1 + max(free - 1, *(number for field in schema.fields() for number in _numbers(field)))
+
+
+def _new_digests(handle: Handle, fragments: list[FragmentMetadata]) -> dict[str, str]:
+    """The digests of files that the table did not have, read back: Lance fills the places of deleted rows itself."""
+    known = {file.path for fragment in _fragments(handle) for file in fragment.files}
+    found = {}
+    for name in (file.path for fragment in fragments for file in fragment.files if file.path not in known):
+        reader = LanceFileReader(f"{handle.uri}/data/{name}", storage_options=handle.initial_storage_options)
+        values = reader.read_all(batch_size=limits.VERIFY_BATCH_ROWS).to_batches()
+        found[name] = digests.text_of(digests.of_batches(values))
+    return found
 
 
 def _pruned(fragment: FragmentMetadata, schema: LanceSchema) -> FragmentMetadata:

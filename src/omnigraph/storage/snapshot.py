@@ -128,7 +128,8 @@ def fold(handle: Handle, branch: str) -> Snapshot:
         if tombstones[key] >= row["table_version"]:
             hidden[key] = Hidden(key, locations[key], tombstones[key])
         else:
-            pins[key] = _pin(row, locations[key])
+            bare = manifest.without_digests(row["metadata"]) if row["metadata"] else None
+            pins[key] = _pin({**row, "metadata": bare}, locations[key])
     head = max(heads, key=lambda head: head.version) if heads else None
     return _snapshot(handle, branch, head, pins, hidden, rows)
 

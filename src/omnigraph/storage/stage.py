@@ -7,6 +7,7 @@ transaction, whatever it mixes. Replaced rows keep their stable row id, so versi
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
 
 from omnigraph import limits
-from omnigraph.storage import known_ids
+from omnigraph.storage import digests, known_ids
 from omnigraph.storage.blobs import has_blobs, physical_rows
 from omnigraph.storage.effects import Effect, effect_of
 from omnigraph.storage.faults import store_errors
@@ -39,6 +40,7 @@ class Staged:
         read_version: version it was computed against.
         rows_after: row count of the table afterwards.
         uuid: names the transaction; recovery finds it in the table's history by this.
+        digests: of the values in each new data file, by the name of the file.
         effect: the rows it puts and removes, if they are few; for readers in this process, not part of the record.
     """
 
@@ -46,6 +48,7 @@ class Staged:
     read_version: int
     rows_after: int
     uuid: str = field(default_factory=lambda: str(uuid.uuid4()))
+    digests: Mapping[str, str] = field(default_factory=dict)
     effect: Effect | None = field(default=None, compare=False, repr=False)
 
 
@@ -104,20 +107,22 @@ def stage_change(handle: Handle, rows_before: int, put: pa.Table, existing: Foun
     with store_errors("stage a table change"):
         updates, inserts = _split(put, existing)
         folded = _fold_small(handle, gone)
+        files = _Files(handle)
         if len(gone) == 0 and folded is None:
-            operation: Any = lance.LanceOperation.Append(_write(handle, inserts))
+            operation: Any = lance.LanceOperation.Append(files.write(inserts))
         else:
-            operation = _update(handle, updates, inserts, gone, folded)
+            operation = _update(files, updates, inserts, gone, folded)
         effect = effect_of(handle.schema, updates[0], inserts, updates[1], remove.row_ids)
-        return Staged(operation, handle.version, rows_after, effect=effect)
+        return Staged(operation, handle.version, rows_after, digests=files.digests, effect=effect)
 
 
 def stage_overwrite(handle: Handle, rows: pa.Table) -> Staged:
     """Stage the replacement of all rows; zero rows empty the table."""
     with store_errors("stage an overwrite"):
-        fragments = _write(handle, rows) if rows.num_rows else []
+        files = _Files(handle)
+        fragments = files.write(rows) if rows.num_rows else []
         operation = lance.LanceOperation.Overwrite(handle.schema, fragments)
-        return Staged(operation, handle.version, rows.num_rows)
+        return Staged(operation, handle.version, rows.num_rows, digests=files.digests)
 
 
 def _split(put: pa.Table, existing: Found) -> tuple[tuple[pa.Table, np.ndarray[Any, Any]], pa.Table]:
@@ -171,21 +176,22 @@ def _fold_small(handle: Handle, gone: np.ndarray[Any, Any]) -> _Folded | None:
 
 
 def _update(
-    handle: Handle,
+    files: _Files,
     updates: tuple[pa.Table, np.ndarray[Any, Any]],
     inserts: pa.Table,
     gone: np.ndarray[Any, Any],
     folded: _Folded | None,
 ) -> Any:
+    handle = files.handle
     new: list[FragmentMetadata] = []
     replaced, kept_ids = updates
     if folded is not None and folded.rows.num_rows:
         replaced = pa.concat_tables([folded.rows.cast(handle.schema), replaced.cast(handle.schema)])
         kept_ids = np.concatenate([folded.row_ids, kept_ids])
     if replaced.num_rows:
-        new += _with_row_ids(_write(handle, replaced), kept_ids)
+        new += _with_row_ids(files.write(replaced), kept_ids)
     if inserts.num_rows:
-        new += _write(handle, inserts)
+        new += files.write(inserts)
     removed = set(folded.fragment_ids) if folded else set()
     changed = []
     fragment_of = gone >> np.uint64(32)
@@ -212,15 +218,23 @@ def _with_row_ids(fragments: list[FragmentMetadata], row_ids: np.ndarray[Any, An
     return fragments
 
 
-def _write(handle: Handle, rows: pa.Table) -> list[FragmentMetadata]:
-    schema = handle.schema
-    fragments = write_fragments(
-        physical_rows(rows, schema),
-        handle,
-        schema=schema,
-        mode="append",
-        max_rows_per_file=limits.FRAGMENT_ROWS,
-        data_storage_version=DATA_STORAGE_VERSION,
-    )
-    known_ids.note(fragments, rows)
-    return fragments
+class _Files:
+    """Writes the new data files of one transaction and keeps the digests of their values."""
+
+    def __init__(self, handle: Handle) -> None:
+        self.handle = handle
+        self.digests: dict[str, str] = {}
+
+    def write(self, rows: pa.Table) -> list[FragmentMetadata]:
+        schema = self.handle.schema
+        fragments = write_fragments(
+            physical_rows(rows, schema),
+            self.handle,
+            schema=schema,
+            mode="append",
+            max_rows_per_file=limits.FRAGMENT_ROWS,
+            data_storage_version=DATA_STORAGE_VERSION,
+        )
+        self.digests |= digests.of_files(fragments, rows)
+        known_ids.note(fragments, rows)
+        return fragments

@@ -178,6 +178,13 @@ class GraphStore:
         lineages = self.tables.branch_names(manifest.PATH)
         return [ids.MAIN, *sorted({ids.lineage_owner(lineage) or lineage for lineage in lineages})]
 
+    def has_branch(self, branch: str) -> bool:
+        try:
+            self.branch_ref(branch)
+        except BranchNotFound:
+            return False
+        return True
+
     def has_branches(self) -> bool:
         """Whether any branch but main exists or is being made."""
         if self.tables.branch_names(manifest.PATH):

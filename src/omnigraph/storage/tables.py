@@ -216,6 +216,12 @@ class Tables:
         durable.forget(self.uri(path))
         self._forget(path)
 
+    def clear(self, path: str) -> None:
+        """Remove whatever lies where a table should be, so that it can be made anew. For copies only."""
+        self._objects.delete_below(path)
+        durable.forget(self.uri(path))
+        self._forget(path)
+
     def _forget(self, path: str) -> None:
         with self._lock:
             for key in [key for key in self._open if key[0] == path]:

@@ -157,6 +157,7 @@ def change_of(store: GraphStore, record: Sidecar) -> GraphChange:
         | {entry.table_key: entry.replaces for entry in record.tombstones},
         merged_commits=record.merged_commits,
         schema=record.schema.hash if record.schema else record.base_schema,
+        digests={table.table_key: staged_of(table).digests for table in record.tables},
     )
 
 

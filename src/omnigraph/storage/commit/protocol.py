@@ -9,7 +9,6 @@ saves work. Read `apply.py` for B, `publish.py` for C, `recovery/sweep.py` for w
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
@@ -32,12 +31,12 @@ from omnigraph.errors import (
 from omnigraph.storage import durable, lineage, schema_files
 from omnigraph.storage.commit import sidecar
 from omnigraph.storage.commit.apply import Slot, SlotTaken, change_of, clear_drift, commit_table, slot
-from omnigraph.storage.commit.fork import writable
 from omnigraph.storage.commit.prepared import Merged as Merged
 from omnigraph.storage.commit.prepared import Prepared as Prepared
 from omnigraph.storage.commit.prepared import PreparedTable as PreparedTable
 from omnigraph.storage.commit.publish import Published, check_change
 from omnigraph.storage.commit.record import CommitDraft, Pointer, Sidecar, TableIntent, Tombstone, WriterKind
+from omnigraph.storage.commit.workspace import Workspace as Workspace
 from omnigraph.storage.faults import store_errors
 from omnigraph.storage.manifest import Commit, Pin
 from omnigraph.storage.recovery.sweep import heal_branch
@@ -45,30 +44,6 @@ from omnigraph.storage.section import Fence
 from omnigraph.storage.snapshot import Snapshot
 from omnigraph.storage.store import GraphStore
 from omnigraph.storage.tables import Handle
-
-
-@dataclass(frozen=True, slots=True)
-class Workspace:
-    """The state a write is computed on, and the tables it may change."""
-
-    store: GraphStore
-    snapshot: Snapshot
-
-    @property
-    def threads(self) -> int:
-        """How many tables are worked on at once: on a disk that takes processors, on an object store it is waiting."""
-        return min(limits.TABLE_THREADS, os.cpu_count() or 1) if self.store.location.is_local else limits.TABLE_THREADS
-
-    def writable(self, table_key: str) -> tuple[Pin, Handle]:
-        """A table to stage on, and its pin on the lineage that the commit goes to. The first write of a branch to a
-        table forks it."""
-        pin = self.snapshot.pins[table_key]
-        own, handle = writable(self.store, self.snapshot, pin)
-        return (pin if own == pin.branch else replace(pin, branch=own)), handle
-
-    def readable(self, table_key: str) -> Handle:
-        pin = self.snapshot.pins[table_key]
-        return self.store.tables.at(pin.location, pin.branch, pin.version, pin.origin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +97,8 @@ def run(store: GraphStore, writer: Writer) -> Commit | None:
         if ahead and prepared.is_empty:
             return None
         identity = identity or _Identity()
-        failpoints.reach("write.after_stage")
+        if ahead:
+            failpoints.reach("write.after_stage")
         with store.sections.hold(writer.branch) as fence:
             fresh, healed = _settled(store, writer.branch, fence)
             found = store.door.find(fresh, identity.commit_id) if identity.recorded else None

@@ -48,6 +48,7 @@ class GraphChange:
         expected: version each touched table must still show; 0 means that the key must not exist.
         merged_commits: commits of a merged branch, copied so that they stay known when it is deleted.
         schema: hash of the schema from here on; None leaves the one that the branch records.
+        digests: of the values in the data files that the change adds, by table key and name of the file.
     """
 
     commit: CommitDraft
@@ -56,6 +57,7 @@ class GraphChange:
     expected: Mapping[str, int] = field(default_factory=dict)
     merged_commits: tuple[Commit, ...] = ()
     schema: str | None = None
+    digests: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,14 +261,14 @@ def _write_rows(base: Snapshot, change: GraphChange, commit: Commit, after: Snap
     present += [manifest.hidden_row(entry) for entry in after.hidden.values()]
     if after.head:
         present.append(manifest.head_row(base.branch, after.head))
-    unchanged = {pin.table_key for pin in change.pins if base.pins.get(pin.table_key) == pin}
-    past = [manifest.table_version_row(pin) for pin in change.pins if pin.table_key not in unchanged]
+    replaced, merged = _replaced(base, change), _history_to_merge(base.handle)
+    past, large = _version_rows(base, change, replaced)
     past += [manifest.tombstone_row(key, version) for key, version in change.tombstones]
     past += [manifest.commit_row(known) for known in lineage.unknown_commits(base, change.merged_commits)]
     past.append(manifest.commit_row(commit))
 
-    replaced, merged = _replaced(base, change), _history_to_merge(base.handle)
-    new, recent = [], manifest.to_arrow(past)
+    new = _write(base.handle, manifest.to_arrow(large)) if large else []
+    recent = manifest.to_arrow(past)
     rewritten = merged
     if merged:
         new += _write(base.handle, _history(base.handle, merged, replaced))
@@ -287,6 +289,25 @@ def _write_rows(base: Snapshot, change: GraphChange, commit: Commit, after: Snap
         removed_fragment_ids=sorted(removed), updated_fragments=changed, new_fragments=new
     )
     return operation, len(present), recent
+
+
+def _version_rows(
+    base: Snapshot, change: GraphChange, replaced: list[str]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Rows of the table versions that a change shows, and those among them that are too large to lie beside the
+    present, which every reader reads."""
+    digests = {key: dict(added) for key, added in change.digests.items()}
+    if replaced:  # the files of a version outlive its row
+        gone = select_rows(base.handle, ["table_key", "metadata"], one_of("object_id", pa.array(replaced)))
+        for row in gone.to_pylist():
+            digests.setdefault(row["table_key"], {}).update(manifest.digests_of(row["metadata"]))
+    rows = [
+        manifest.table_version_row(pin, digests.get(pin.table_key))
+        for pin in change.pins
+        if base.pins.get(pin.table_key) != pin
+    ]
+    large = [row for row in rows if len(row["metadata"]) > limits.MANIFEST_RECENT_CHARACTERS]
+    return [row for row in rows if row not in large], large
 
 
 def _replaced(base: Snapshot, change: GraphChange) -> list[str]:

@@ -31,6 +31,7 @@ def to_json(staged: Staged) -> dict[str, Any]:
         "read_version": staged.read_version,
         "rows_after": staged.rows_after,
         "operation": _operation_to_json(staged.operation),
+        "digests": dict(staged.digests),
     }
 
 
@@ -41,6 +42,7 @@ def from_json(record: dict[str, Any]) -> Staged:
         read_version=int(record["read_version"]),
         rows_after=int(record["rows_after"]),
         uuid=str(record["uuid"]),
+        digests={str(name): str(digest) for name, digest in (record.get("digests") or {}).items()},
     )
 
 

@@ -8,14 +8,20 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import UTC
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 
 from omnigraph import failpoints, ids
-from omnigraph.errors import RecoveryRequired
+from omnigraph.errors import CorruptGraph, RecoveryRequired, StorageError, StoreUnavailable
 from omnigraph.storage.commit.sidecar import Sidecar
-from omnigraph.storage.faults import CommitConflictError, store_errors
+from omnigraph.storage.faults import (
+    READ_EXCEPTIONS,
+    CommitConflictError,
+    is_damage,
+    panics_as_damage,
+    reason,
+)
 from omnigraph.storage.mirror import append_strictly
 from omnigraph.storage.tables import Tables
 
@@ -34,6 +40,7 @@ SCHEMA = pa.schema(
 
 Kind = Literal["RolledForward", "RolledBack"]
 _RACES = 8
+_FAILURES: tuple[type[Exception], ...] = (StorageError, *READ_EXCEPTIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +63,10 @@ class Recovery:
 
 
 def record(tables: Tables, sidecar: Sidecar, kind: Kind, commit_id: str, outcomes: list[TableOutcome]) -> None:
-    """Write the row of an operation unless it is there."""
+    """Write the row of an operation unless it is there.
+
+    A list that cannot be read takes no rows. It is for people; no write waits for it.
+    """
     failpoints.reach("recovery.record_audit")
     row = {
         "graph_commit_id": commit_id,
@@ -69,27 +79,43 @@ def record(tables: Tables, sidecar: Sidecar, kind: Kind, commit_id: str, outcome
         ),
         "created_at": ids.now().replace(tzinfo=None),
     }
-    with store_errors("record the recovery"):
-        for _ in range(_RACES):
-            handle = tables.newest_or_none(PATH)
-            if handle is None:
-                handle = tables.create(PATH, SCHEMA)
-            if sidecar.operation_id in handle.to_table(columns=["operation_id"]).column(0).to_pylist():
-                return
-            try:
-                append_strictly(handle, pa.Table.from_pylist([row], schema=SCHEMA))
-                return
-            except CommitConflictError:
-                continue
-    raise RecoveryRequired("the audit of a recovery kept losing its race", operation_id=sidecar.operation_id)
+    try:
+        with panics_as_damage():
+            _append_once(tables, row)
+    except _FAILURES as error:
+        if not is_damage(error):
+            raise StoreUnavailable(f"could not record the recovery: {reason(error)}") from error
+
+
+def _append_once(tables: Tables, row: dict[str, Any]) -> None:
+    for _ in range(_RACES):
+        handle = tables.newest_or_none(PATH)
+        if handle is None:
+            handle = tables.create(PATH, SCHEMA)
+        if row["operation_id"] in handle.to_table(columns=["operation_id"]).column(0).to_pylist():
+            return
+        try:
+            append_strictly(handle, pa.Table.from_pylist([row], schema=SCHEMA))
+            return
+        except CommitConflictError:
+            continue
+    raise RecoveryRequired("the audit of a recovery kept losing its race", operation_id=row["operation_id"])
 
 
 def recoveries(tables: Tables) -> list[Recovery]:
-    """Every recovery of the graph, oldest first."""
-    handle = tables.newest_or_none(PATH)
-    if handle is None:
-        return []
-    rows = sorted(handle.to_table().to_pylist(), key=lambda row: row["created_at"].replace(tzinfo=UTC))
+    """Every recovery of the graph, oldest first.
+
+    Raises:
+        CorruptGraph: the list cannot be read.
+    """
+    try:
+        with panics_as_damage():
+            handle = tables.newest_or_none(PATH)
+            found = handle.to_table().to_pylist() if handle is not None else []
+    except _FAILURES as error:
+        kind = CorruptGraph if is_damage(error) else StoreUnavailable
+        raise kind(f"{PATH} cannot be read: {reason(error)}") from error
+    rows = sorted(found, key=lambda row: row["created_at"].replace(tzinfo=UTC))
     return [
         Recovery(
             operation_id=row["operation_id"],

@@ -1,37 +1,104 @@
 """Makes the copies of the commits tell what the manifest tells: on request, for every branch.
 
 A writer copies its commits a moment after they are visible; one that was killed in between leaves a gap until the next
-commit of its branch. Rows that are missing are appended. Copies that are told twice or differently are written anew,
-but only where the manifest itself records every commit: what other software keeps in the copies alone is never touched.
+commit of its branch. Rows that are missing are appended. Copies that are told twice or differently, and those that
+cannot be read, are written anew, but only where the manifest itself records every commit: what other software keeps in
+the copies alone is never touched.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import lance
 import pyarrow as pa
 import pyarrow.compute as pc
 from lance.fragment import write_fragments
 
-from omnigraph.errors import BranchNotFound
+from omnigraph.errors import BranchNotFound, CorruptGraph, StorageError, StoreUnavailable
 from omnigraph.storage import lineage, mirror
-from omnigraph.storage.faults import CommitConflictError, store_errors
+from omnigraph.storage.faults import (
+    READ_EXCEPTIONS,
+    CommitConflictError,
+    is_damage,
+    panics_as_damage,
+    reason,
+    store_errors,
+)
 from omnigraph.storage.lineage import ACTORS_PATH, COMMITS_PATH
+from omnigraph.storage.section import CONTROL
 from omnigraph.storage.snapshot import Snapshot
 from omnigraph.storage.store import GraphStore
 from omnigraph.storage.tables import DATA_STORAGE_VERSION, Handle
 
 _ID = "graph_commit_id"
+_FAILURES: tuple[type[Exception], ...] = (StorageError, *READ_EXCEPTIONS)
 
 
 def mend_mirrors(store: GraphStore) -> int:
-    """Put the copies of every branch in order; returns for how many branches that took a write."""
+    """Put the copies of every branch in order; returns for how many branches that took a write.
+
+    Raises:
+        CorruptGraph: a copy cannot be read, and the manifest does not record every commit that it may hold.
+    """
+    damaged = unreadable_mirrors(store)
+    if damaged:
+        _make_room(store, damaged)
     mended = 0
+    for snapshot in _snapshots(store):
+        mended += _mend(store, snapshot)
+    return mended
+
+
+def unreadable_mirrors(store: GraphStore) -> list[tuple[str, str | None]]:
+    """The copies that cannot be read, as path and Lance branch; a path without branch stands for all of it."""
+    whole: list[tuple[str, str | None]] = [
+        (path, None) for path in (COMMITS_PATH, ACTORS_PATH) if not _is_readable(store, path, None)
+    ]
+    if (COMMITS_PATH, None) in whole:
+        return whole
+    names = [ref.lineage for ref in store.branch_refs() if ref.lineage is not None]
+    return [*whole, *((COMMITS_PATH, name) for name in names if not _is_readable(store, COMMITS_PATH, name))]
+
+
+def _is_readable(store: GraphStore, path: str, branch: str | None) -> bool:
+    """Whether a copy can be read as a whole, or is not there at all and can simply be made."""
+    try:
+        with panics_as_damage():
+            handle = store.tables.newest_or_none(path, branch)
+            if handle is not None:
+                handle.to_table()
+                return branch is not None or store.tables.branches(path) is not None
+            ref = store.tables.ref(path, branch) if branch else None
+            return ref is None and (branch is not None or not store.objects.any_below(path))
+    except _FAILURES as error:
+        if not is_damage(error):
+            raise StoreUnavailable(f"could not read {path}: {reason(error)}") from error
+        return False
+
+
+def _make_room(store: GraphStore, damaged: list[tuple[str, str | None]]) -> None:
+    """Remove copies that cannot be read. A writer that appends to one meanwhile leaves it damaged, nothing else."""
+    with store.mirror.held(), store.sections.hold(CONTROL):
+        if not all(lineage.is_recorded(snapshot) for snapshot in _snapshots(store)):
+            raise CorruptGraph(
+                f"{damaged[0][0]} cannot be read, and some commits are recorded nowhere else",
+                hint="restore its files from a backup",
+            )
+        for path, branch in damaged:
+            if branch is None:
+                store.tables.clear(path)
+            else:
+                store.tables.drop_branch(path, branch)
+        store.mirror.forget()
+
+
+def _snapshots(store: GraphStore) -> Iterator[Snapshot]:
     for ref in store.branch_refs():
         try:
-            mended += _mend(store, store.snapshot(ref.name))
+            yield store.snapshot(ref.name)
         except BranchNotFound:
             continue  # deleted since it was listed
-    return mended
 
 
 def _mend(store: GraphStore, snapshot: Snapshot) -> bool:

@@ -14,7 +14,7 @@ from omnigraph.storage.commit import sidecar
 from omnigraph.storage.commit.sidecar import Sidecar
 from omnigraph.storage.recovery.finish import drop_void, finish
 from omnigraph.storage.recovery.roll import roll
-from omnigraph.storage.section import Fence
+from omnigraph.storage.section import CONTROL, Fence
 from omnigraph.storage.store import GraphStore
 
 
@@ -55,7 +55,9 @@ def _sweep_branch(store: GraphStore, branch: str) -> int:
     try:
         store.branch_ref(branch)
     except BranchNotFound:
-        return discard_records(store, branch, None)
+        with store.sections.hold(CONTROL):
+            if not store.has_branch(branch):  # a new branch of this name has its own records
+                return discard_records(store, branch, None)
     try:
         with store.sections.hold(branch) as fence:
             return heal_branch(store, branch, fence)

@@ -6,12 +6,15 @@ the values that come out, the other modules one kind of check each.
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 from omnigraph import ids
 from omnigraph.errors import BranchNotFound
+from omnigraph.storage.faults import panics_as_damage
 from omnigraph.storage.inspect import DAMAGE, damage_of
 from omnigraph.storage.snapshot import Snapshot
 from omnigraph.storage.store import GraphStore
-from omnigraph.upkeep.verify import control, history, schemas, tables
+from omnigraph.upkeep.verify import control, deep, history, schemas, tables
 from omnigraph.upkeep.verify.branch import CARDINALITY, ENDPOINTS, IDS, KEYS, UNIQUE, VALUES, BranchCheck
 from omnigraph.upkeep.verify.patience import lasting
 from omnigraph.upkeep.verify.report import Check, Ledger, Problem, VerifyReport
@@ -40,19 +43,28 @@ CHECKS: dict[str, str] = {
 }
 
 
-def verify(store: GraphStore) -> VerifyReport:
+def verify(store: GraphStore, *, look_deep: bool = False) -> VerifyReport:
     """Check everything and tell what was checked and what is wrong.
+
+    Args:
+        look_deep: read every value of every data file as well, and compare it with its digest.
 
     Raises:
         GraphNotFound: there is no graph.
         StoreUnavailable: the store does not answer.
     """
     store.mirror.flush()
-    ledger = Ledger(CHECKS.items())
+    with ExitStack() as stack:
+        return _verified(store, stack, look_deep)
+
+
+def _verified(store: GraphStore, stack: ExitStack, look_deep: bool) -> VerifyReport:
+    ledger = Ledger((CHECKS | deep.CHECKS if look_deep else CHECKS).items())
     known = schemas.Schemas(store)
     with ledger.looking_at(schemas.CHECK):
         ledger.extend(lasting(known.problems))
-    checking = BranchCheck(store, ledger)
+    looking = stack.enter_context(deep.DeepCheck(store, ledger)) if look_deep else None
+    checking = BranchCheck(store, ledger, looking.damaged if looking else frozenset())
     lineages = history.Lineages()
     locations: set[str] = set()
     for ref in store.branch_refs():
@@ -66,11 +78,14 @@ def verify(store: GraphStore) -> VerifyReport:
         _account(store, ledger, lineages, snapshot)
         catalog, problem = known.catalog_of(snapshot)
         ledger.extend([problem] if problem else [])
+        if looking is not None:
+            looking.tables(snapshot)
         checking.tables(snapshot, catalog)
         _moved(store, ledger, snapshot)
     ledger.extend(lineages.lost_merges())
     with ledger.looking_at(control.RECORDS):
         ledger.extend(lasting(lambda: control.pending_records(store)))
+        ledger.extend(control.audit_problems(store))
     with ledger.looking_at(control.REFS, len(locations)):
         ledger.extend(control.unreachable_refs(store, locations))
     return ledger.report()
@@ -99,11 +114,12 @@ def _account(store: GraphStore, ledger: Ledger, lineages: history.Lineages, snap
             ledger.add(history.LINEAGE, branch, None, f"its commits cannot be read: {damage_of(error)}")
     with ledger.looking_at(history.MIRRORS):
         try:
-            ledger.extend(lasting(lambda: history.mirror_problems(store, branch)))
+            with panics_as_damage():
+                ledger.extend(lasting(lambda: history.mirror_problems(store, branch)))
         except BranchNotFound:
             pass
         except DAMAGE as error:
-            ledger.add(history.MIRRORS, branch, None, f"the copies of its commits cannot be read: {damage_of(error)}")
+            ledger.extend([history.unreadable_mirror(snapshot, damage_of(error))])
 
 
 def _moved(store: GraphStore, ledger: Ledger, snapshot: Snapshot) -> None:

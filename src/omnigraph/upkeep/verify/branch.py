@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
@@ -37,11 +37,16 @@ class Table:
 
 
 class BranchCheck:
-    """Checks branches one after the other and remembers which tables were looked at."""
+    """Checks branches one after the other and remembers which tables were looked at.
 
-    def __init__(self, store: GraphStore, ledger: Ledger) -> None:
+    Nothing is asked about the rows of tables that are known to be damaged: reading them proves nothing, and may end
+    the process.
+    """
+
+    def __init__(self, store: GraphStore, ledger: Ledger, damaged: Set[Pin] = frozenset()) -> None:
         self._store = store
         self._ledger = ledger
+        self._damaged = damaged
         self._opened: dict[Pin, Handle | None] = {}
         self._seen: set[object] = set()
 
@@ -61,6 +66,8 @@ class BranchCheck:
         self._rows(snapshot.branch, readable)
 
     def _open(self, branch: str, pin: Pin) -> Handle | None:
+        if pin in self._damaged:
+            return None
         if pin not in self._opened:
             self._opened[pin] = open_pin(self._store, self._ledger, branch, pin)
             handle = self._opened[pin]

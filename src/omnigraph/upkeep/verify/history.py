@@ -127,9 +127,10 @@ def mirror_problems(store: GraphStore, branch: str) -> list[Problem]:
     if mirror is None:
         if branch != ids.MAIN and all(commit.branch != branch for commit in own.values()):
             return []  # a branch without commits of its own needs none
-        return [Problem(MIRRORS, branch, None, f"{COMMITS_PATH} has no copy of this branch")]
+        return [_behind(branch, f"{COMMITS_PATH} has no copy of this branch")]
     copied = {commit.id: commit for commit in lineage.mirrored_commits(store.tables, snapshot.lineage)}
-    found = [f"{COMMITS_PATH} lacks commit {name}" for name in own if name not in copied]
+    behind = [f"{COMMITS_PATH} lacks commit {name}" for name in own if name not in copied]
+    found = []
     with store_errors("read the copies of the commits"):
         rows = mirror.to_table(columns=["graph_commit_id"]).column(0)
     found += [f"{COMMITS_PATH} has commit {name} {count} times" for name, count in _repeated(rows)]
@@ -139,6 +140,21 @@ def mirror_problems(store: GraphStore, branch: str) -> list[Problem]:
             continue
         if (copy.version, copy.parent, copy.merged_parent) != (commit.version, commit.parent, commit.merged_parent):
             found.append(f"{COMMITS_PATH} tells commit {name} differently")
-        if copy.actor != commit.actor:
+        if copy.actor is None and commit.actor is not None:
+            behind.append(f"{ACTORS_PATH} does not say that commit {name} is by {commit.actor}")
+        elif copy.actor != commit.actor:
             found.append(f"{ACTORS_PATH} says that commit {name} is by {copy.actor}, it is by {commit.actor}")
-    return [Problem(MIRRORS, branch, None, message) for message in found]
+    return [*(Problem(MIRRORS, branch, None, said) for said in found), *(_behind(branch, said) for said in behind)]
+
+
+def _behind(branch: str, message: str) -> Problem:
+    """A copy that follows late, or whose writer died: the next write of the branch copies what it lacks."""
+    return Problem(MIRRORS, branch, None, f"{message}; `omnigraph recover` copies it", harmless=True)
+
+
+def unreadable_mirror(snapshot: Snapshot, damage: str) -> Problem:
+    """Copies that cannot be read lose nothing while the manifest tells all that they told."""
+    message = f"the copies of its commits cannot be read: {damage}"
+    if lineage.is_recorded(snapshot):
+        return Problem(MIRRORS, snapshot.branch, None, f"{message}; `omnigraph recover` makes them anew", harmless=True)
+    return Problem(MIRRORS, snapshot.branch, None, f"{message}; some commits are recorded nowhere else")

@@ -1,18 +1,46 @@
-"""First write of a graph branch to a table: the table gets a Lance branch of its own.
+"""What a write is computed on: one state, and its tables to read and to stage on.
 
-Forking copies nothing and shows nothing: until a publish names it, the fork is invisible, so it needs no section and no
-record, and it may come at any later time. It has the name of the branch's own lineage, or a fresh one where that is
-taken. Nothing is removed here: what nobody shows is for cleanup.
+The first write of a branch to a table gives the table a Lance branch of its own. Forking copies nothing and shows
+nothing: until a publish names it, the fork is invisible, so it needs no section and no record, and it may come at any
+later time. It has the name of the branch's own lineage, or a fresh one where that is taken. Nothing is removed here:
+what nobody shows is for cleanup.
 """
 
 from __future__ import annotations
 
-from omnigraph import failpoints, ids
+import os
+from dataclasses import dataclass, replace
+
+from omnigraph import failpoints, ids, limits
 from omnigraph.errors import StorageError
 from omnigraph.storage.manifest import Pin
 from omnigraph.storage.snapshot import Snapshot
 from omnigraph.storage.store import GraphStore
 from omnigraph.storage.tables import Handle
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """The state a write is computed on, and the tables it may change."""
+
+    store: GraphStore
+    snapshot: Snapshot
+
+    @property
+    def threads(self) -> int:
+        """How many tables are worked on at once: on a disk that takes processors, on an object store it is waiting."""
+        return min(limits.TABLE_THREADS, os.cpu_count() or 1) if self.store.location.is_local else limits.TABLE_THREADS
+
+    def writable(self, table_key: str) -> tuple[Pin, Handle]:
+        """A table to stage on, and its pin on the lineage that the commit goes to. The first write of a branch to a
+        table forks it."""
+        pin = self.snapshot.pins[table_key]
+        own, handle = writable(self.store, self.snapshot, pin)
+        return (pin if own == pin.branch else replace(pin, branch=own)), handle
+
+    def readable(self, table_key: str) -> Handle:
+        pin = self.snapshot.pins[table_key]
+        return self.store.tables.at(pin.location, pin.branch, pin.version, pin.origin)
 
 
 def writable(store: GraphStore, snapshot: Snapshot, pin: Pin) -> tuple[str | None, Handle]:
