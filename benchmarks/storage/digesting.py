@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ def with_digests_against_without(options: Options) -> list[Row]:
     with fsync(False):
         found = []
         for path in (_jsonl(options, rows), _parquet(options, rows)):
-            taken = _compared(lambda path=path: _loading(options, path), loads, warm_up=1)
+            taken = _compared(partial(_loading, options, path), loads, warm_up=1)
             found.append(_row(f"load of {rows:,} rows from {path.suffix[1:]}", taken))
         graph, numbers = new_graph(options, "digests", 1_000), fresh_numbers()
         taken = _compared(lambda: committing(graph, lambda: [person(numbers())]), options.size(5 * ROUNDS, 3))
