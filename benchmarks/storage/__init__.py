@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from benchmarks.options import Options
 from benchmarks.report import Report, Row
-from benchmarks.storage import branching, calls, commits, opening, peers
+from benchmarks.storage import branching, calls, commits, digesting, opening, peers
 
 MEASURES: tuple[Callable[[Options], Sequence[Row]], ...] = (
     peers.commit_against_lance,
@@ -19,6 +19,7 @@ MEASURES: tuple[Callable[[Options], Sequence[Row]], ...] = (
     commits.old_history_against_young,
     commits.large_table_against_small,
     branching.branch_against_lance,
+    digesting.with_digests_against_without,
 )
 
 

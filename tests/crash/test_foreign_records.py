@@ -168,7 +168,7 @@ def _resolve_and_check(uri: str, folder: Path, branch: str, record: Record) -> N
     with og.open(uri, mode="ro") as reader:
         before, rows = reader.commits.head(branch).id, marks(reader, branch)
     strands = record.end == "forward" and any("delete" in steps for steps in record.moves.values())
-    with settled(uri, branch, place.ledger, allowed={"endpoints"} if strands else set()) as graph:
+    with settled(uri, branch, place.ledger, allowed={"coverage", *(["endpoints"] if strands else [])}) as graph:
         (audit,) = graph.recoveries
         assert (audit.operation_id, audit.actor, audit.writer_kind) == (OPERATION, ACTOR_OF_THE_DEAD, record.kind)
         assert audit.kind == ("RolledForward" if record.end in ("forward", "stale") else "RolledBack")
@@ -222,7 +222,7 @@ def test_a_roll_that_is_killed_converges_with_one_audit_row_and_no_second_restor
     place = _leave(str(tmp_path / "g"), tmp_path, BRANCH, record)
     moved = place.table(PERSON).version
     kill_opening(Target(place.uri, MAIN, place.ledger), point)
-    with settled(place.uri, BRANCH, place.ledger) as graph:
+    with settled(place.uri, BRANCH, place.ledger, allowed={"coverage"}) as graph:
         (audit,) = graph.recoveries
         assert audit.kind == ("RolledForward" if record is _FORWARD else "RolledBack")
         pin = place.pins[PERSON].version
@@ -242,7 +242,7 @@ def test_the_first_write_of_a_branch_by_other_software_is_taken_back_on_its_own_
     fork = Scene(place.uri, BRANCH, place.ledger, place.pins)
     fork.move(PERSON, "append", "append")
     fork.leave_record("Mutation", [(PERSON, pin.version, pin.version + 1)])
-    with settled(place.uri, BRANCH, place.ledger) as graph:
+    with settled(place.uri, BRANCH, place.ledger, allowed={"coverage"}) as graph:
         assert graph.snapshot(BRANCH).tables[PERSON].branch == BRANCH
         assert graph.snapshot(MAIN).tables[PERSON] == pin
         perform(graph, "upsert_delete", BRANCH, Ledger(place.ledger), "next")
@@ -260,7 +260,7 @@ def test_a_first_write_that_got_no_further_than_its_fork_leaves_the_branch_free(
     Scene(place.uri, BRANCH, place.ledger, place.pins).leave_record(
         "EnsureIndices", [(PERSON, pin.version, pin.version + 1)]
     )
-    with settled(place.uri, BRANCH, place.ledger) as graph:
+    with settled(place.uri, BRANCH, place.ledger, allowed={"coverage"}) as graph:
         assert graph.snapshot(BRANCH).tables[PERSON] == pin
         perform(graph, "insert_many", BRANCH, Ledger(place.ledger), "next")
         assert_sound(graph, BRANCH, place.ledger)
@@ -275,7 +275,7 @@ def test_records_are_resolved_in_the_order_of_their_names_each_on_fresh_pins(tmp
     later = "01JZ8V6N3T5Y7Q2K4M9X0B1C2E"
     second = first.replace(OPERATION.encode(), later.encode())
     Path(place.uri, "__recovery", f"{later}.json").write_bytes(second)
-    with settled(place.uri, MAIN, place.ledger) as graph:
+    with settled(place.uri, MAIN, place.ledger, allowed={"coverage"}) as graph:
         ends = {audit.operation_id: (audit.kind, audit.outcomes) for audit in graph.recoveries}
         done = (TableOutcome(PERSON, pin, pin + 1),)
         assert ends == {OPERATION: ("RolledForward", done), later: ("RolledForward", done)}
@@ -286,7 +286,7 @@ def test_a_merge_without_table_work_becomes_a_merge_commit(tmp_path: Path) -> No
     with og.open(place.uri, mode="ro") as reader:
         source, before = reader.commits.head(BRANCH).id, reader.commits.head(MAIN).id
     Scene(place.uri, MAIN, place.ledger, place.pins).leave_record("BranchMerge", [], merge_source_commit_id=source)
-    with settled(place.uri, BRANCH, place.ledger) as graph:
+    with settled(place.uri, BRANCH, place.ledger, allowed={"coverage"}) as graph:
         head = graph.commits.head(MAIN)
         assert (head.parent, head.merged_parent, head.actor) == (before, source, RECOVERY_ACTOR)
 
@@ -308,7 +308,7 @@ def test_a_schema_change_of_other_software_that_staged_no_files_is_taken_back(tm
         [(PERSON, pin, pin + 1)],
         tombstones=[{"table_key": "edge:WorksAt", "tombstone_version": place.pins["edge:WorksAt"].version + 1}],
     )
-    with settled(place.uri, MAIN, place.ledger) as graph:
+    with settled(place.uri, MAIN, place.ledger, allowed={"coverage"}) as graph:
         assert "edge:WorksAt" in graph.snapshot().tables
         assert [recovery.kind for recovery in graph.recoveries] == ["RolledBack"]
 
@@ -404,5 +404,5 @@ def test_a_roll_that_keeps_losing_its_publish_asks_for_help(tmp_path: Path, monk
     assert caught.value.details["operation_id"] == OPERATION
     assert record_bytes(place.uri) is not None
     failpoints.arm("")
-    with settled(place.uri, MAIN, place.ledger) as graph:
+    with settled(place.uri, MAIN, place.ledger, allowed={"coverage"}) as graph:
         assert len(graph.recoveries) == 1
