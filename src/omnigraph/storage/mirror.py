@@ -26,6 +26,7 @@ from omnigraph import failpoints, ids, limits
 from omnigraph.errors import OmniGraphError, RowLevelCasContention
 from omnigraph.storage import lineage, manifest
 from omnigraph.storage.faults import READ_EXCEPTIONS, STORE_EXCEPTIONS, CommitConflictError
+from omnigraph.storage.forks import is_forked
 from omnigraph.storage.lineage import ACTORS_PATH, COMMITS_PATH
 from omnigraph.storage.manifest import Commit
 from omnigraph.storage.section import CONTROL, Sections
@@ -112,7 +113,9 @@ class Mirror:
         return done.wait(timeout)
 
     def stop(self, timeout: float = 10.0) -> None:
-        """Copy what is left and end the thread."""
+        """Copy what is left and end the thread; after a fork there is none."""
+        if is_forked():
+            return
         with self._lock:
             thread, self._thread = self._thread, None
         if thread is not None:

@@ -24,6 +24,7 @@ from omnigraph.errors import CorruptGraph, HistoricalVersionReclaimed, StoreUnav
 from omnigraph.storage import durable
 from omnigraph.storage.blobs import physical_schema
 from omnigraph.storage.faults import READ_EXCEPTIONS, STORE_EXCEPTIONS, is_outage, reason, store_errors
+from omnigraph.storage.forks import use_storage
 from omnigraph.storage.location import Location
 from omnigraph.storage.objects import Objects
 
@@ -121,6 +122,7 @@ class Tables:
 
     def newest_or_none(self, path: str, branch: str | None = None) -> Handle | None:
         """The newest version, or None when the table or its branch does not exist."""
+        use_storage()
         try:
             return lance.dataset(self._address(path, branch), storage_options=self._options)
         except (ValueError, FileNotFoundError) as error:
@@ -138,6 +140,7 @@ class Tables:
 
         Without it a handle on a branch is not kept: the same number may mean another version tomorrow.
         """
+        use_storage()
         if branch is not None and origin is None:
             return self._open_at(path, branch, version)
         key = (path, branch, version, origin)
