@@ -6,11 +6,18 @@ already knows. Nothing here writes, except migrations of the layout on request.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from dataclasses import dataclass, replace
 
 from omnigraph import ids, limits
-from omnigraph.errors import BranchNotFound, GraphNotFound, HistoricalVersionReclaimed
+from omnigraph.errors import (
+    BranchNotFound,
+    CorruptGraph,
+    GraphNotFound,
+    HistoricalVersionReclaimed,
+    OmniGraphError,
+)
 from omnigraph.storage import manifest, migrate
 from omnigraph.storage.effects import Effects
 from omnigraph.storage.faults import store_errors
@@ -70,9 +77,16 @@ class GraphStore:
         if known and known.identity == identity and self._is_newest(known):
             return known
         handle = self._newest_manifest(branch)
+        if known and known.identity == identity and handle.version < known.version:
+            raise CorruptGraph(
+                f"version {known.version} of table {manifest.PATH} is missing, which branch '{branch}' had; "
+                f"the newest is {handle.version}",
+                branch=branch,
+                version=known.version,
+            )
         if migrate_layout and manifest.stamp_of(handle) < limits.INTERNAL_SCHEMA_VERSION:
             handle = migrate.to_current(self.tables, handle, self.lance_branch(branch))
-        with store_errors("read the manifest"):
+        with store_errors("read the manifest", handle):
             snapshot = replace(read_snapshot(handle, branch), identity=identity)
         if manifest.stamp_of(handle) == limits.INTERNAL_SCHEMA_VERSION:
             self.adopt(snapshot)
@@ -102,7 +116,7 @@ class GraphStore:
         if known and (known.identity, known.version) == (identity, version):
             return known
         handle = self._manifest_at(branch, version, identity)
-        with store_errors("read the manifest"):
+        with store_errors("read the manifest", handle):
             return replace(read_snapshot(handle, branch), identity=identity)
 
     def _manifest_at(self, branch: str, version: int, identity: str) -> Handle:
@@ -123,18 +137,33 @@ class GraphStore:
         """The table that a pin names.
 
         Raises:
-            HistoricalVersionReclaimed: names the type, not the file.
+            CorruptGraph: a newest state shows it, and it is missing.
+            HistoricalVersionReclaimed: only old states had it. Names the type, not the file.
         """
         try:
             return self.tables.at(pin.location, pin.branch, pin.version, pin.origin)
         except HistoricalVersionReclaimed as error:
             name = pin.table_key.partition(":")[2]
+            if self._is_shown(pin):
+                raise CorruptGraph(
+                    f"version {pin.version} of table {pin.location}, which holds the rows of type '{name}', is missing",
+                    type=name,
+                    version=pin.version,
+                ) from error
             raise HistoricalVersionReclaimed(
                 f"the rows of type '{name}' are no longer stored",
                 hint="choose a newer commit",
                 type=name,
                 version=pin.version,
             ) from error
+
+    def _is_shown(self, pin: Pin) -> bool:
+        """Whether the newest state of main, or of a branch that somebody looked at, has this version of a table."""
+        for branch in {ids.MAIN, *self._newest}:
+            with contextlib.suppress(OmniGraphError):
+                if self.snapshot(branch).pins.get(pin.table_key) == pin:
+                    return True
+        return False
 
     def branch_ref(self, branch: str) -> BranchRef:
         """The ref of a branch, or BranchNotFound. The ref is the authority; leftover directories mean nothing."""

@@ -166,6 +166,8 @@ class Tables:
         except (ValueError, FileNotFoundError) as error:
             if is_outage(error):
                 raise StoreUnavailable(f"could not open table {path}: {reason(error)}") from error
+            if "not found" not in str(error).lower():
+                raise CorruptGraph(f"version {version} of table {path} cannot be read: {reason(error)}") from error
             raise HistoricalVersionReclaimed(
                 f"version {version} of table {path} is no longer stored",
                 hint="choose a newer commit",

@@ -39,7 +39,7 @@ def writable(store: GraphStore, snapshot: Snapshot, pin: Pin, fence: Fence | Non
     """
     branch = store.lance_branch(snapshot.branch)
     if pin.branch == branch or branch is None:
-        return store.tables.at(pin.location, pin.branch, pin.version, pin.origin)
+        return store.table(pin)
     untouched = _untouched(store, pin, branch)
     if untouched is not None:
         return untouched

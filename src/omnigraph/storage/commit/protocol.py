@@ -66,7 +66,7 @@ class Workspace:
 
     def readable(self, table_key: str) -> Handle:
         pin = self.snapshot.pins[table_key]
-        return self.store.tables.at(pin.location, pin.branch, pin.version, pin.origin)
+        return self.store.table(pin)
 
 
 @dataclass(frozen=True, slots=True)
