@@ -76,7 +76,7 @@ class GraphStore:
             known = self._newest.get(branch)
         if known and known.identity == identity and self._is_newest(known):
             return known
-        handle = self._newest_manifest(branch)
+        handle = self._manifest_after(known) if known and branch == ids.MAIN else self._newest_manifest(branch)
         if known and known.identity == identity and handle.version < known.version:
             raise CorruptGraph(
                 f"version {known.version} of table {manifest.PATH} is missing, which branch '{branch}' had; "
@@ -91,6 +91,12 @@ class GraphStore:
         if manifest.stamp_of(handle) == limits.INTERNAL_SCHEMA_VERSION:
             self.adopt(snapshot)
         return snapshot
+
+    def _manifest_after(self, known: Snapshot) -> Handle:
+        """The newest manifest of main by the number of its version; looking for the newest of many takes longer."""
+        with contextlib.suppress(HistoricalVersionReclaimed), store_errors("look at the manifest"):
+            return self.tables.at(manifest.PATH, None, known.handle.latest_version, known.identity)
+        return self._newest_manifest(known.branch)
 
     def _is_newest(self, snapshot: Snapshot) -> bool:
         with store_errors("look at the manifest"):
