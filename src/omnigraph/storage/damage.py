@@ -12,6 +12,8 @@ from typing import Any
 
 import lance
 
+from omnigraph.storage.interrupts import raise_interrupt
+
 _READ_CHARACTERS = 2_000
 
 #: Files that hold rows of a table, or say where they are.
@@ -68,5 +70,6 @@ def _unreadable(handle: Any) -> Iterator[str]:
     for fragment in fragments:
         try:
             whole.scanner(fragments=[fragment], limit=1).to_table()
-        except _FAILURES:
+        except _FAILURES as error:
+            raise_interrupt(error)
             yield f"{' or '.join(file.path for file in fragment.metadata.files)} of table {handle.uri}"

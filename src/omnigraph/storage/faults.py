@@ -17,6 +17,7 @@ from pyarrow import ArrowInvalid
 
 from omnigraph.errors import CorruptGraph, HistoricalVersionReclaimed, OmniGraphError, StoreUnavailable
 from omnigraph.storage.damage import damage_in, is_cut, is_gone
+from omnigraph.storage.interrupts import raise_interrupt
 
 #: What a store call may raise for reasons that are not a bug of ours.
 STORE_EXCEPTIONS: tuple[type[Exception], ...] = (OSError, RuntimeError, BaseError)
@@ -89,12 +90,14 @@ def store_errors(action: str, *handles: Any) -> Iterator[None]:
         CorruptGraph: a file of a table is missing, or shorter than it was written.
         HistoricalVersionReclaimed: so is the whole table, or its branch.
         StoreUnavailable: anything else that is no bug of ours.
+        KeyboardInterrupt: somebody pressed Ctrl-C.
     """
     try:
         yield
     except OmniGraphError:
         raise
     except _LIBRARY_EXCEPTIONS as error:
+        raise_interrupt(error)
         damage = damage_in(error, handles)
         if damage is not None:
             if any(map(is_gone, handles)):

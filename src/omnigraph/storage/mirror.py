@@ -27,6 +27,7 @@ from omnigraph.errors import OmniGraphError, RowLevelCasContention
 from omnigraph.storage import lineage, manifest
 from omnigraph.storage.faults import READ_EXCEPTIONS, STORE_EXCEPTIONS, CommitConflictError
 from omnigraph.storage.forks import is_forked
+from omnigraph.storage.interrupts import raise_interrupt
 from omnigraph.storage.lineage import ACTORS_PATH, COMMITS_PATH
 from omnigraph.storage.manifest import Commit
 from omnigraph.storage.section import CONTROL, Sections
@@ -210,7 +211,8 @@ def catch_up(tables: Tables, snapshot: Snapshot, sections: Sections) -> tuple[Ha
         failpoints.reach("graph_publish.between_commit_and_actor")
         actors, _ = _append_missing(tables, ACTORS_PATH, None, actor_rows(wanted))
         return (commits, actors) if exactly else None
-    except _COPY_FAILURES:
+    except _COPY_FAILURES as error:
+        raise_interrupt(error)
         return None
 
 
