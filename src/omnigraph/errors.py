@@ -61,6 +61,7 @@ OmniGraphError
 ├── StorageError                  the store failed or holds something we must not touch
 │   ├── StoreUnavailable          not reachable, no permission, no space
 │   ├── CorruptGraph              a file of the graph contradicts the format
+│   ├── ForkedProcess             forked from a process that used the store: start a new process (spawn)
 │   ├── NewerFormat               written by newer software: upgrade
 │   └── UnreadableSidecar         a recovery record cannot be understood; kept for the operator
 ├── RecoveryRequired              an interrupted write must be resolved first
@@ -347,6 +348,10 @@ class StoreUnavailable(StorageError):
 
 class CorruptGraph(StorageError):
     code = "storage.corrupt"
+
+
+class ForkedProcess(StorageError):
+    code = "storage.forked"
 
 
 class NewerFormat(StorageError):

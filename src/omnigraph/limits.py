@@ -47,6 +47,10 @@ BLOB_URI_BYTES: Final = 65_536
 #: A publish merges old fragments of the manifest when it holds more than this many. Each publish adds one.
 MANIFEST_FRAGMENTS: Final = 48
 
+#: A fragment of the manifest with at least this many rows is not merged again. What is merged is held in memory, about
+#: 1 kB a row, however long the history is.
+MANIFEST_FRAGMENT_ROWS: Final = 4_096
+
 #: A publish takes so many rows of the latest commits along into its own fragment, and then leaves no file behind that
 #: says which rows of the old one are gone. More would make every reader of the newest state read them.
 MANIFEST_RECENT_ROWS: Final = 24
@@ -79,11 +83,17 @@ INDEX_LOOKUP_SHARE: Final = 1 / 16
 #: So few values always go through the filter; Lance chooses between index and scan.
 FEW_VALUES: Final = 64
 
-#: Ids of small fragments that a process keeps, in bytes: a look-up of a new id then reads none of them.
+#: Ids of small fragments that a process keeps, in bytes and in fragments, which take some hundred bytes each however
+#: few ids they hold: a look-up of a new id then reads none of them.
 KNOWN_ID_BYTES: Final = 32 * 1024**2
+KNOWN_ID_FRAGMENTS: Final = 2_048
 
-#: How many open table versions a graph keeps at hand.
+#: How many open tables a graph keeps at hand, and versions of each.
 OPEN_TABLES: Final = 256
+OPEN_VERSIONS: Final = 8
+
+#: Pages of indexes that Lance keeps for an open graph, in bytes.
+INDEX_CACHE_BYTES: Final = 512 * 1024**2
 
 #: Commits whose rows a graph keeps at hand for the next query, if they have at most so many rows and bytes.
 KEPT_EFFECTS: Final = 64
@@ -104,6 +114,10 @@ INDEX_THREADS: Final = 4
 
 #: How many compiled queries, and plans of them, an open graph keeps.
 COMPILED_QUERIES: Final = 256
+
+#: Versions of one table, or of one topology, that queries keep at hand: the newest, and those somebody travels to.
+#: Each keeps about 20 kB alive besides its rows.
+CACHED_VERSIONS: Final = 32
 
 #: Edge types with at least this many edges get a topology file; smaller ones are read in no time.
 PERSISTED_EDGES: Final = 20_000
@@ -345,6 +359,15 @@ def lease_seconds() -> float:
     Longer than any stall of a healthy process, short enough that a crashed host blocks its branch only briefly.
     """
     return float(os.environ.get("OMNIGRAPH_LEASE_SECONDS", "20"))
+
+
+def metadata_cache_bytes() -> int:
+    """What Lance remembers of versions and of the footers of files, per open graph (``OMNIGRAPH_METADATA_BYTES``).
+
+    A commit leaves about 30 kB of it behind that nobody asks for again. A footer takes about 4 kB; a graph on an object
+    store with many thousands of data files is faster with more.
+    """
+    return int(os.environ.get("OMNIGRAPH_METADATA_BYTES", 16 * 1024**2))
 
 
 def fsync_enabled() -> bool:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import omnigraph as og
+from omnigraph import limits
 from omnigraph.engine.cache import Cache
 from omnigraph.engine.view import View
 from omnigraph.write.change import Change, Mode
@@ -107,3 +108,19 @@ def test_versions_of_a_table_do_not_pile_up_beyond_the_budget(tmp_path: Path) ->
         assert cache.nbytes <= 1_000_000
         held = {id(part): size for part, size in rows.parts()}
         assert sum(held.values()) <= 700_000, "an older version's columns are let go of once they were carried"
+
+
+def test_old_versions_of_a_lineage_go_however_small_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "CACHED_VERSIONS", 3)
+    cache, made = Cache(10_000), list[int]()
+
+    def make(version: int, _: object) -> Thing:
+        made.append(version)
+        return Thing(array(1))
+
+    for version in (1, 2, 3, 1, 4, 1, 3, 2):
+        cache.get("a", version, partial(make, version))
+    cache.get("b", 1, partial(make, 1))
+    assert made == [1, 2, 3, 4, 2, 1], "the one that was not used for longest went each time"
+    cache.trim()
+    assert cache.nbytes == 4

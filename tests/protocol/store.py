@@ -302,7 +302,7 @@ class SimulatedStore(GraphStore):
     def refresh(self, branch: str, *, migrate_layout: bool = False) -> Snapshot:
         return self.read_lineage(self.branch_ref(branch))
 
-    def read_lineage(self, ref: BranchRef, *, migrate_layout: bool = False) -> Snapshot:
+    def read_lineage(self, ref: BranchRef, known: Snapshot | None = None, *, migrate_layout: bool = False) -> Snapshot:
         handle = self._newest_manifest(ref)
         state = cast(State, handle.rows())
         return Snapshot(

@@ -131,3 +131,14 @@ def test_every_lookup_equals_a_scan_after_any_writes(tmp_path: Path, seed: int) 
             wanted = chance.sample([*names, "nobody"], 6)
             found = find_rows(table, pa.array(wanted)).column("id").to_pylist()
             assert sorted(found) == sorted(set(wanted) & set(stored)), (step, each)
+
+
+def test_ids_of_only_so_many_fragments_are_kept_however_few_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "KNOWN_ID_FRAGMENTS", 3)
+    graph = people(tmp_path / "g")
+    for number in range(6):
+        graph.write([persons(f"p{number}")])
+        assert len(known_ids._kept._ids) <= 3
+    assert find_rows(_table(graph), pa.array(["p0", "p5"])).num_rows == 2

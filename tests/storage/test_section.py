@@ -12,7 +12,7 @@ from omnigraph.errors import LockTimeout
 from omnigraph.storage.location import parse_location
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.section import CONTROL, Sections
-from tests.support.small_graphs import people, persons, run_child, start_child
+from tests.support.small_graphs import people, persons, start_child
 
 HOLD = (
     "import sys\n"
@@ -102,25 +102,6 @@ def test_lock_files_are_no_recovery_records(tmp_path: Path) -> None:
     graph.write([persons("b")], branch="control")
     assert graph.recover() == 0
     assert og.open(tmp_path / "g").snapshot("control").count("Person") == 2
-
-
-def test_a_graph_opened_before_a_fork_refuses_in_the_child(tmp_path: Path) -> None:
-    code = (
-        "import os, sys, warnings\n"
-        "warnings.simplefilter('ignore')\n"
-        "from tests.support.small_graphs import people, persons\n"
-        "import omnigraph as og\n"
-        "graph = people(sys.argv[1], 'a')\n"
-        "child = os.fork()\n"
-        "if child == 0:\n"
-        "    try:\n"
-        "        graph.snapshot()\n"
-        "    except og.OmniGraphError as error:\n"
-        "        os._exit(17 if 'fork' in str(error) else 1)\n"
-        "    os._exit(2)\n"
-        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
-    )
-    assert run_child(code, str(tmp_path / "g")).stdout.strip() == "17"
 
 
 def test_many_processes_write_one_branch_and_every_row_is_there(tmp_path: Path) -> None:

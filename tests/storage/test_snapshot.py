@@ -13,6 +13,7 @@ import pytest
 import omnigraph as og
 from omnigraph import ids, limits
 from omnigraph.errors import CorruptGraph
+from omnigraph.storage import manifest
 from omnigraph.storage import snapshot as snapshots
 from omnigraph.storage.commit.publish import GraphChange, publish
 from omnigraph.storage.commit.sidecar import CommitDraft
@@ -435,3 +436,30 @@ def test_a_snapshot_of_an_old_version_stays_what_it_was(tmp_path: Path) -> None:
         assert dict(again.tables) == dict(snapshot.tables)
         handle = graph._store.tables.at("__manifest", None, snapshot.version, "test")
         _assert_equal(read_snapshot(handle, "main"), fold(handle, "main"))
+
+
+def test_full_fragments_of_the_manifest_are_left_alone_and_stay_in_the_order_of_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "MANIFEST_FRAGMENTS", 4)
+    monkeypatch.setattr(limits, "MANIFEST_FRAGMENT_ROWS", 16)
+    monkeypatch.setattr(limits, "MANIFEST_RECENT_ROWS", 2)
+    graph = people(tmp_path / "g")
+    full: set[int] = set()
+    for number in range(60):
+        graph.write([persons(f"p{number}")])
+        fragments = {each.fragment_id: each.metadata for each in graph._store.snapshot("main").handle.get_fragments()}
+        assert full <= fragments.keys()
+        full = {id_ for id_, metadata in fragments.items() if metadata.physical_rows >= 16}
+    assert len(full) >= 3
+    versions = [commit.version for commit in og.open(tmp_path / "g", mode="ro").commits.list()]
+    assert versions == sorted(versions, reverse=True)
+    assert len(versions) == 61
+
+
+def test_a_graph_keeps_few_versions_of_a_table_open(tmp_path: Path) -> None:
+    graph = people(tmp_path / "g")
+    for number in range(limits.OPEN_VERSIONS + 4):
+        graph.write([persons(f"p{number}")])
+        graph.snapshot().arrow("Person")
+    assert max(map(len, graph._store.tables._open.values())) == limits.OPEN_VERSIONS

@@ -27,6 +27,7 @@ _REFUSALS = {
     "429": (429, "TooManyRequests"),
     "409": (409, "ConditionalRequestConflict"),
     "412": (412, "PreconditionFailed"),
+    "skew": (403, "RequestTimeTooSkewed"),
 }
 KINDS = (*_REFUSALS, "reset_before", "reset_after", "late", "cut")
 

@@ -59,6 +59,12 @@ def ids_of(graph: og.Graph, type_name: str, branch: str = "main", at: Any = None
     return set(rows_of(graph, type_name, branch, at))
 
 
+def count_persons(root: str) -> int:
+    """How many persons a graph has; a name that another process can import."""
+    with og.open(root, mode="ro") as graph:
+        return graph.snapshot().count("Person")
+
+
 def run_child(
     code: str, *arguments: str, env: Mapping[str, str] | None = None, timeout: float = 90
 ) -> subprocess.CompletedProcess[str]:

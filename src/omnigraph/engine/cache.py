@@ -1,7 +1,8 @@
 """What queries keep in memory between each other: rows and topologies, bounded in bytes, shared by a whole process.
 
 Entries are keyed by the table version they belong to. A missing entry is derived from the nearest older one of the
-same lineage where that is cheaper than reading. Versions share most of their arrays, so bytes are counted per array.
+same lineage where that is cheaper than reading. Versions share most of their arrays, so bytes are counted per array;
+what else an entry keeps alive is bounded by the number of versions of a lineage.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Cache:
     def __init__(self, budget: int) -> None:
         self._budget = budget
         self._entries: OrderedDict[Any, Any] = OrderedDict()
-        self._newest: dict[Any, Any] = {}  # lineage → key of the entry that was used last
+        self._lineages: dict[Any, OrderedDict[Any, None]] = {}  # lineage → keys of its entries, the last used is last
         self._parts = _Parts()
         self._derived = 0  # entries made from others since the last measurement
         self._used: set[Any] = set()  # keys of entries that may have grown since they were measured
@@ -54,16 +55,14 @@ class Cache:
         key = (lineage, version)
         with self._lock:
             if key in self._entries:
-                self._entries.move_to_end(key)
-                self._newest[lineage] = key
-                self._used.add(key)
+                self._touch(key)
                 return self._entries[key]  # type: ignore[no-any-return]
             building = self._building.setdefault(key, threading.Lock())
         with building:
             with self._lock:
                 if key in self._entries:
                     return self._entries[key]  # type: ignore[no-any-return]
-                previous = self._entries.get(self._newest.get(lineage))
+                previous = self._last_used(lineage)
             try:
                 made = make(previous)
             finally:
@@ -71,8 +70,8 @@ class Cache:
                     self._building.pop(key, None)
             with self._lock:
                 self._entries[key] = made
-                self._newest[lineage] = key
-                self._used.add(key)
+                self._touch(key)
+                self._forget_old_versions(lineage)
                 self._derived = self._derived + 1 if made.is_derived else _DERIVED
                 measures = self._derived >= _DERIVED
             if measures:
@@ -87,15 +86,36 @@ class Cache:
             self._used.clear()
             self._derived = 0
             while self._parts.total > self._budget and len(self._entries) > 1:
-                key, _ = self._entries.popitem(last=False)
-                self._parts.release(key)
-                if self._newest.get(key[0]) == key:
-                    del self._newest[key[0]]
+                self._forget(next(iter(self._entries)))
+
+    def _touch(self, key: Any) -> None:
+        self._entries.move_to_end(key)
+        versions = self._lineages.setdefault(key[0], OrderedDict())
+        versions[key] = None
+        versions.move_to_end(key)
+        self._used.add(key)
+
+    def _last_used(self, lineage: Any) -> Any | None:
+        versions = self._lineages.get(lineage)
+        return self._entries[next(reversed(versions))] if versions else None
+
+    def _forget_old_versions(self, lineage: Any) -> None:
+        versions = self._lineages[lineage]
+        while len(versions) > limits.CACHED_VERSIONS:
+            self._forget(next(iter(versions)))
+
+    def _forget(self, key: Any) -> None:
+        del self._entries[key]
+        self._parts.release(key)
+        versions = self._lineages[key[0]]
+        del versions[key]
+        if not versions:
+            del self._lineages[key[0]]
 
     def clear(self) -> None:
         with self._lock:
             self._entries.clear()
-            self._newest.clear()
+            self._lineages.clear()
             self._used.clear()
             self._parts = _Parts()
 

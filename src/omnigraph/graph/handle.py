@@ -1,12 +1,11 @@
 """An open graph: every verb a user has, each one handed to the room that does it.
 
-A `Graph` may be shared between threads. It belongs to the process that opened it: after a fork it refuses to work,
-because the threads behind the storage libraries do not survive one.
+A `Graph` may be shared between threads. It belongs to the process that opened it: after a fork it refuses to work (see
+`storage/forks.py`).
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -16,7 +15,7 @@ from omnigraph import ids
 from omnigraph.engine.reads import ReadRequest, Reads
 from omnigraph.engine.result import Result
 from omnigraph.engine.run import Explanation
-from omnigraph.errors import InternalError, ReadOnly
+from omnigraph.errors import ReadOnly
 from omnigraph.graph.changes import ChangeVerbs
 from omnigraph.graph.files import FileVerbs
 from omnigraph.graph.schema_control import SchemaControl
@@ -26,6 +25,7 @@ from omnigraph.history.resolve import At, at_state, snapshot_at
 from omnigraph.history.schemas import Schemas
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.compile import CompiledSchema
+from omnigraph.storage.forks import use_storage
 from omnigraph.storage.section import is_held
 from omnigraph.storage.store import GraphStore
 
@@ -53,7 +53,6 @@ class Graph(ChangeVerbs, FileVerbs):
         self._schemas = Schemas(store, compiled)
         self._mode = mode
         self._actor = actor
-        self._process = os.getpid()
         self._reads = Reads(store, lambda snapshot: self._schemas.of(snapshot).catalog)
 
     @property
@@ -277,8 +276,7 @@ class Graph(ChangeVerbs, FileVerbs):
 
     def close(self) -> None:
         """Wait for background copies; the handle can be thrown away without it, the next writer catches up."""
-        if self._process == os.getpid():
-            self._store.mirror.stop()
+        self._store.mirror.stop()
 
     def __enter__(self) -> Self:
         return self
@@ -302,8 +300,7 @@ class Graph(ChangeVerbs, FileVerbs):
         return ReadRequest(source, name, params, snapshot_at(self._reader(), known_branch(branch), at), at)
 
     def _reader(self) -> GraphStore:
-        if os.getpid() != self._process:
-            raise InternalError("this graph was opened before a fork", hint="open it again in the child process")
+        use_storage()
         return self._store
 
     def _writer(self) -> GraphStore:

@@ -67,7 +67,7 @@ class Snapshot:
         for name in columns or ():
             if (name not in handle.schema.names and not name.startswith("_row")) or list(columns or ()).count(name) > 1:
                 raise InputError(f"'{pin.table_key}' has no column '{name}', or it is named twice", column=name)
-        with store_errors(f"read '{pin.table_key}'"):
+        with store_errors(f"read '{pin.table_key}'", handle):
             table: pa.Table = handle.to_table(
                 columns=list(columns) if columns is not None else None, blob_handling=AS_BYTES
             )

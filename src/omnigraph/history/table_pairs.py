@@ -57,11 +57,14 @@ def comparable(store: GraphStore, pairs: list[TablePair], commit_id: str) -> lis
     """The pairs, after making sure that each can be opened and compared.
 
     Raises:
+        CorruptGraph: a newest state shows a version that is missing.
         HistoricalVersionReclaimed: names the type and the commit.
         ChangeSchemaBoundary: likewise.
     """
     for pair in pairs:
         try:
+            for pin in filter(None, (pair.before, pair.after)):
+                store.table(pin)
             require_comparable(store.tables, pair.before, pair.after)
         except HistoricalVersionReclaimed as error:
             raise HistoricalVersionReclaimed(

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from omnigraph import limits
 from omnigraph.errors import CorruptGraph
 from omnigraph.storage import manifest
+from omnigraph.storage.faults import store_errors
 from omnigraph.storage.filters import equals, one_of
 from omnigraph.storage.manifest import Commit
 from omnigraph.storage.tables import Handle
@@ -99,7 +100,8 @@ def known_among(handle: Handle, ids: Set[str]) -> set[str]:
             found |= ids & commits.keys()
     if unread and found != ids:
         named = one_of("object_id", pa.array(sorted(ids), pa.string())).expression
-        rows = handle.scanner(columns=["object_id"], filter=named, fragments=unread).to_table()
+        with store_errors("read the history", handle):
+            rows = handle.scanner(columns=["object_id"], filter=named, fragments=unread).to_table()
         found.update(rows.column("object_id").to_pylist())
     return found
 
@@ -132,7 +134,9 @@ def first_recorded(handle: Handle) -> Commit | None:
         return next(iter(kept.values()), None)
     is_commit = equals("object_type", manifest.GRAPH_COMMIT)
     scanner = handle.scanner(columns=manifest.COLUMNS, filter=is_commit, fragments=[oldest], limit=1)
-    return next((manifest.commit_of(row) for row in scanner.to_table().to_pylist()), None)
+    with store_errors("read the history", handle):
+        rows = scanner.to_table()
+    return next(map(manifest.commit_of, rows.to_pylist()), None)
 
 
 class _Backwards:
@@ -173,7 +177,9 @@ class _Backwards:
         scanner = self._handle.scanner(
             columns=manifest.COLUMNS, fragments=[fragment], offset=self._below, limit=stop - self._below
         )
-        commits = _commits(scanner.to_table())
+        with store_errors("read the history", self._handle):
+            rows_read = scanner.to_table()
+        commits = _commits(rows_read)
         _kept.put_some(commits)
         if self._below == 0:
             self._left.pop()
@@ -188,7 +194,9 @@ def _read(handle: Handle, fragments: list[Any]) -> dict[str, Commit]:
     is_commit = equals("object_type", manifest.GRAPH_COMMIT)
     scanner = handle.scanner(columns=manifest.COLUMNS, filter=is_commit, fragments=fragments, with_row_address=True)
     by_fragment: dict[int, dict[str, Commit]] = defaultdict(dict)
-    for row in scanner.to_table().to_pylist():
+    with store_errors("read the history", handle):
+        rows = scanner.to_table()
+    for row in rows.to_pylist():
         by_fragment[row["_rowaddr"] >> 32][row["object_id"]] = manifest.commit_of(row)
     for fragment in fragments:
         _kept.put(_file(fragment), by_fragment[fragment.fragment_id])

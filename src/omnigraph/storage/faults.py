@@ -9,15 +9,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from lance.commit import CommitConflictError
 from obstore.exceptions import BaseError
 from pyarrow import ArrowInvalid
 
-from omnigraph.errors import CorruptGraph, OmniGraphError, StoreUnavailable
+from omnigraph.errors import CorruptGraph, HistoricalVersionReclaimed, OmniGraphError, StoreUnavailable
+from omnigraph.storage.damage import damage_in, is_cut, is_gone
+from omnigraph.storage.interrupts import raise_interrupt
 
 #: What a store call may raise for reasons that are not a bug of ours.
 STORE_EXCEPTIONS: tuple[type[Exception], ...] = (OSError, RuntimeError, BaseError)
+
+_LIBRARY_EXCEPTIONS: tuple[type[Exception], ...] = (ValueError, *STORE_EXCEPTIONS)
 
 #: What reading something that may not be there, or not be readable, may raise.
 READ_EXCEPTIONS: tuple[type[Exception], ...] = (ValueError, TypeError, AttributeError, *STORE_EXCEPTIONS)
@@ -49,6 +54,10 @@ _SOURCE_PLACE = re.compile(r",?\s*(?:location: )?\S*\.rs:\d+(?::\d+)?")
 _WORDS = (
     (re.compile("no space left|storagefull|disk quota", re.I), "the disk is full"),
     (re.compile("read-only file system|readonlyfilesystem", re.I), "the file system is read-only"),
+    (
+        re.compile("requesttimetooskewed|time and the (?:server's|current) time", re.I),
+        "the clock of this machine differs from the store's",
+    ),
     (re.compile("permission denied|access ?denied|forbidden|\\b403\\b", re.I), "permission was denied"),
     (re.compile("nosuchbucket|bucket does not exist", re.I), "the bucket does not exist"),
     (
@@ -73,7 +82,7 @@ def reason(error: BaseException) -> str:
 def is_outage(error: BaseException) -> bool:
     """Whether the store itself failed. Lance opens a table with a ValueError for this too."""
     text = str(error)[:_READ_CHARACTERS]
-    return _known_reason(text) is not None or _STORE_FAILED.search(text) is not None
+    return _known_reason(text) is not None or (not is_cut(error) and _STORE_FAILED.search(text) is not None)
 
 
 def is_damage(error: Exception) -> bool:
@@ -89,16 +98,30 @@ def _known_reason(text: str) -> str | None:
 
 
 @contextmanager
-def store_errors(action: str) -> Iterator[None]:
-    """Run store calls; whatever they raise becomes ``could not <action>: <reason>``."""
+def store_errors(action: str, *handles: Any) -> Iterator[None]:
+    """Run store calls; whatever they raise becomes ``could not <action>: <reason>``.
+
+    Args:
+        handles: open tables that are read; a damaged file is looked for in them.
+
+    Raises:
+        CorruptGraph: a file of a table is missing, or shorter than it was written.
+        HistoricalVersionReclaimed: so is the whole table, or its branch.
+        StoreUnavailable: anything else that is no bug of ours.
+        KeyboardInterrupt: somebody pressed Ctrl-C.
+    """
     try:
         yield
     except OmniGraphError:
         raise
-    except STORE_EXCEPTIONS as error:
-        raise StoreUnavailable(f"could not {action}: {reason(error)}") from error
-    except ArrowInvalid as error:
-        if not _SCAN_FAILED.search(str(error)):
+    except _LIBRARY_EXCEPTIONS as error:
+        raise_interrupt(error)
+        damage = damage_in(error, handles)
+        if damage is not None:
+            if any(map(is_gone, handles)):
+                raise HistoricalVersionReclaimed(f"could not {action}: it was removed meanwhile") from error
+            raise CorruptGraph(f"could not {action}: {damage}") from error
+        if isinstance(error, ValueError) and not (isinstance(error, ArrowInvalid) and _SCAN_FAILED.search(str(error))):
             raise
         raise StoreUnavailable(f"could not {action}: {reason(error)}") from error
 

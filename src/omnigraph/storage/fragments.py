@@ -69,8 +69,8 @@ def scan_fragments(
     table: TableAt, fragments: Sequence[int], columns: Sequence[str], filters: Sequence[Filter] = ()
 ) -> Iterator[pa.RecordBatch]:
     """Columns of the rows of some fragments that pass all filters, in stored order; blobs come as bytes."""
-    with store_errors("read a table"):
-        handle = table.open()
+    handle = table.open()
+    with store_errors("read a table", handle):
         pushed: list[Filter] = []
         late: list[Filter] = []
         for each in filters:

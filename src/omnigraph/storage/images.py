@@ -30,7 +30,7 @@ def rows_at(handle: Handle, row_ids: RowIds, columns: Sequence[str], total: int 
     fields = [plain_field(handle.schema.field(name)) for name in columns]
     if len(row_ids) == 0:
         return pa.schema(fields).empty_table()
-    with store_errors("read rows"):
+    with store_errors("read rows", handle):
         plain = [field.name for field in fields if not is_blob(handle.schema.field(field.name))]
         found = existing_rows(handle, row_ids, plain, total) if plain else None
         if found is not None and found.num_rows != len(row_ids):

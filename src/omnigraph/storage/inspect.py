@@ -46,7 +46,7 @@ def made_by(handle: Handle) -> str | None:
 
 def stream(handle: Handle, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Columns of every row, a bounded number of rows at a time."""
-    with store_errors("read a table"):
+    with store_errors("read a table", handle):
         if handle.get_fragments():
             yield from handle.scanner(columns=list(columns), batch_size=limits.VERIFY_BATCH_ROWS).to_batches()
 

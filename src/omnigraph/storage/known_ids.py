@@ -42,7 +42,7 @@ class _Kept:
                 return
             self._ids[file] = ids
             self._bytes += _size(ids)
-            while self._bytes > limits.KNOWN_ID_BYTES:
+            while self._bytes > limits.KNOWN_ID_BYTES or len(self._ids) > limits.KNOWN_ID_FRAGMENTS:
                 self._bytes -= _size(self._ids.popitem(last=False)[1])
 
 

@@ -26,6 +26,8 @@ from omnigraph import failpoints, ids, limits
 from omnigraph.errors import OmniGraphError, RowLevelCasContention
 from omnigraph.storage import lineage
 from omnigraph.storage.faults import READ_EXCEPTIONS, STORE_EXCEPTIONS, CommitConflictError, panics_as_damage
+from omnigraph.storage.forks import is_forked
+from omnigraph.storage.interrupts import raise_interrupt
 from omnigraph.storage.lineage import ACTORS_PATH, COMMITS_PATH
 from omnigraph.storage.manifest import Commit
 from omnigraph.storage.section import CONTROL, Sections
@@ -118,7 +120,9 @@ class Mirror:
         return done.wait(timeout)
 
     def stop(self, timeout: float = 10.0) -> None:
-        """Copy what is left and end the thread."""
+        """Copy what is left and end the thread; after a fork there is none."""
+        if is_forked():
+            return
         with self._lock:
             thread, self._thread = self._thread, None
         if thread is not None:
@@ -216,7 +220,8 @@ def catch_up(tables: Tables, snapshot: Snapshot, sections: Sections) -> tuple[Ha
             failpoints.reach("graph_publish.between_commit_and_actor")
             actors, _ = _append_missing(tables, ACTORS_PATH, None, actor_rows(wanted))
             return (commits, actors) if exactly else None
-    except _COPY_FAILURES:
+    except _COPY_FAILURES as error:
+        raise_interrupt(error)
         return None
 
 

@@ -20,6 +20,7 @@ from obstore.store import LocalStore, S3Store
 from omnigraph.errors import StoreUnavailable
 from omnigraph.storage.durable import write_file
 from omnigraph.storage.faults import store_errors
+from omnigraph.storage.forks import use_storage
 from omnigraph.storage.location import Location
 
 
@@ -27,6 +28,7 @@ class Objects:
     """Control objects below one graph root, addressed by relative path."""
 
     def __init__(self, location: Location) -> None:
+        use_storage()
         self._location = location
         self._store: Any = None
 

@@ -27,7 +27,7 @@ def rows_by_id(
     handle: Handle, columns: Sequence[str], fragments: Sequence[int] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Columns of every row, or of those of some fragments, ascending by the bytes of ``id``; blobs come as bytes."""
-    with store_errors("read a table"):
+    with store_errors("read a table", handle):
         every = handle.get_fragments()
         chosen = every if fragments is None else [each for each in every if each.fragment_id in set(fragments)]
         if not chosen:

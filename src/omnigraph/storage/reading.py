@@ -50,16 +50,17 @@ class TableReader:
         with_row_id: bool = False,
     ) -> pa.Table:
         """Whole columns in storage order, of some fragments only if given."""
-        with store_errors("read a table"):
-            chosen = None if fragments is None else [self.handle.get_fragment(number) for number in fragments]
+        handle = self.handle
+        with store_errors("read a table", handle):
+            chosen = None if fragments is None else [handle.get_fragment(number) for number in fragments]
             if chosen is not None and not chosen:
                 return self._empty(columns, with_row_id)
-            return self.handle.scanner(columns=list(columns), fragments=chosen, with_row_id=with_row_id).to_table()
+            return handle.scanner(columns=list(columns), fragments=chosen, with_row_id=with_row_id).to_table()
 
     def take(self, row_ids: npt.NDArray[np.uint64], column: str) -> pa.Array:
         """One column of some rows, in the given order."""
         handle = self.handle
-        with store_errors("read rows"):
+        with store_errors("read rows", handle):
             if _is_as_written(handle):
                 return handle._take_rows(row_ids.tolist(), columns=[column]).column(column).combine_chunks()
         return rows_at(handle, row_ids, [column]).column(column).combine_chunks()
@@ -89,7 +90,7 @@ class TableReader:
             past, now = older.handle, self.handle
         except HistoricalVersionReclaimed:
             return None
-        with store_errors("compare two versions of a table"):
+        with store_errors("compare two versions of a table", past, now):
             return self._compared(older, past, now, columns, most) if _columns(past) == _columns(now) else None
 
     def _compared(

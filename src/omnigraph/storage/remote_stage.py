@@ -119,13 +119,13 @@ def _detached(table: StageTable, handle: Handle, fragment: str) -> Iterator[Hand
 
 def stored_fragments(handle: Handle) -> list[tuple[int, int]]:
     """Number and live rows of the fragments of a table."""
-    with store_errors("read a table"):
+    with store_errors("read a table", handle):
         return [(each.fragment_id, each.count_rows()) for each in handle.get_fragments()]
 
 
 def read_stored(handle: Handle, fragment: int, columns: Sequence[str]) -> pa.Table:
     """Columns of the live rows of one fragment with ``_rowid`` and ``_rowaddr``."""
-    with store_errors("read a table"):
+    with store_errors("read a table", handle):
         scanner = handle.scanner(
             columns=list(columns), fragments=[handle.get_fragment(fragment)], with_row_id=True, with_row_address=True
         )

@@ -43,7 +43,7 @@ def stage_reshape(handle: Handle, rows: int, columns: Sequence[Column]) -> Stage
     wanted = physical_schema(pa.schema([column.field for column in columns]))
     if wanted.equals(handle.schema, check_metadata=True):
         return None
-    with store_errors("stage a change of columns"):
+    with store_errors("stage a change of columns", handle):
         known = {field.name(): field.id() for field in handle.lance_schema.fields()}
         stored = {c.source: field for c, field in zip(columns, wanted, strict=True) if c.source is not None}
         fragments, widened_ids, free = _widen(handle, _to_rewrite(handle.schema, stored))

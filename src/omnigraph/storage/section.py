@@ -121,6 +121,7 @@ def _file_lock(path: str, branch: str, deadline: float) -> Iterator[None]:
     with store_errors(f"lock {path}"):
         os.makedirs(os.path.dirname(path), exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    _locked.add(descriptor)
     try:
         pause = 0.0005
         while True:
@@ -133,7 +134,23 @@ def _file_lock(path: str, branch: str, deadline: float) -> Iterator[None]:
             pause = min(pause * 2, 0.01)
         yield
     finally:
+        if descriptor in _locked:  # a forked child has none
+            _locked.remove(descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing is not enough while a child holds a copy
+            os.close(descriptor)
+
+
+_locked: set[int] = set()
+
+
+def _leave_locks_to_the_parent() -> None:
+    """A child that was forked inside a section would hold its lock as long as it lives."""
+    for descriptor in _locked:
         os.close(descriptor)
+    _locked.clear()
+
+
+os.register_at_fork(after_in_child=_leave_locks_to_the_parent)
 
 
 def _timeout(branch: str) -> LockTimeout:

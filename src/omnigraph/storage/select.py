@@ -43,7 +43,7 @@ def select_rows(
     Raises:
         ResourceLimitExceeded: the rows that pass hold more.
     """
-    with store_errors("look up rows"):
+    with store_errors("look up rows", handle):
         if not handle.get_fragments():
             return pa.schema([*(handle.schema.field(name) for name in columns), *_ADDRESSES]).empty_table()
         names = list(columns)

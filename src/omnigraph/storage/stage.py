@@ -64,7 +64,7 @@ class Found:
 def find_rows(handle: Handle, wanted: pa.Array, column: str = ID, columns: tuple[str, ...] = ()) -> pa.Table:
     """Rows whose column is one of the wanted values, with row id and address, through the index when that is faster."""
     names = list(dict.fromkeys([column, *columns]))
-    with store_errors("look up rows"):
+    with store_errors("look up rows", handle):
         if len(wanted) == 0 or not handle.get_fragments():
             return _no_rows(handle, names)
         searched = known_ids.fragments_to_search(handle, wanted) if column == ID else None
@@ -104,7 +104,7 @@ def stage_change(handle: Handle, rows_before: int, put: pa.Table, existing: Foun
     if put.num_rows == 0 and len(gone) == 0:
         return None
     rows_after = rows_before + put.num_rows - len(gone)
-    with store_errors("stage a table change"):
+    with store_errors("stage a table change", handle):
         updates, inserts = _split(put, existing)
         folded = _fold_small(handle, gone)
         files = _Files(handle)

@@ -6,13 +6,20 @@ already knows. Nothing here writes, except migrations of the layout on request.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from omnigraph import ids, limits
-from omnigraph.errors import BranchNotFound, GraphNotFound, HistoricalVersionReclaimed
+from omnigraph.errors import (
+    BranchNotFound,
+    CorruptGraph,
+    GraphNotFound,
+    HistoricalVersionReclaimed,
+    OmniGraphError,
+)
 from omnigraph.storage import manifest, migrate
 from omnigraph.storage.branch_entries import BranchEntries, BranchEntry
 from omnigraph.storage.effects import Effects
@@ -85,18 +92,35 @@ class GraphStore:
             known = self._newest.get(branch)
         if known and known.identity == ref.identity and self._is_newest(known):
             return known
-        snapshot = self.read_lineage(ref, migrate_layout=migrate_layout)
+        snapshot = self.read_lineage(ref, known, migrate_layout=migrate_layout)
         handle = snapshot.handle
         if manifest.stamp_of(handle) == limits.INTERNAL_SCHEMA_VERSION:
             self.adopt(snapshot)
         return snapshot
 
-    def read_lineage(self, ref: BranchRef, *, migrate_layout: bool = False) -> Snapshot:
-        """The newest state on the lineage of a branch, as the store has it, also of a branch that is deleted."""
-        handle = self._newest_manifest(ref)
+    def read_lineage(self, ref: BranchRef, known: Snapshot | None = None, *, migrate_layout: bool = False) -> Snapshot:
+        """The newest state on the lineage of a branch, as the store has it, also of a branch that is deleted.
+
+        Args:
+            known: an older state of this name, if one is at hand.
+        """
+        handle = self._manifest_after(ref, known) if known and ref.lineage is None else self._newest_manifest(ref)
+        if known and known.identity == ref.identity and handle.version < known.version:
+            raise CorruptGraph(
+                f"version {known.version} of table {manifest.PATH} is missing, which branch '{ref.name}' had; "
+                f"the newest is {handle.version}",
+                branch=ref.name,
+                version=known.version,
+            )
         if migrate_layout and manifest.stamp_of(handle) < limits.INTERNAL_SCHEMA_VERSION:
             handle = migrate.to_current(self.tables, handle, ref.lineage)
         return _read(handle, ref)
+
+    def _manifest_after(self, ref: BranchRef, known: Snapshot) -> Handle:
+        """The newest manifest of main by the number of its version; looking for the newest of many takes longer."""
+        with contextlib.suppress(HistoricalVersionReclaimed), store_errors("look at the manifest"):
+            return self.tables.at(manifest.PATH, None, known.handle.latest_version, known.identity)
+        return self._newest_manifest(ref)
 
     def _is_newest(self, snapshot: Snapshot) -> bool:
         with store_errors("look at the manifest"):
@@ -148,18 +172,33 @@ class GraphStore:
         """The table that a pin names.
 
         Raises:
-            HistoricalVersionReclaimed: names the type, not the file.
+            CorruptGraph: a newest state shows it, and it is missing.
+            HistoricalVersionReclaimed: only old states had it. Names the type, not the file.
         """
         try:
             return self.tables.at(pin.location, pin.branch, pin.version, pin.origin)
         except HistoricalVersionReclaimed as error:
             name = pin.table_key.partition(":")[2]
+            if self._is_shown(pin):
+                raise CorruptGraph(
+                    f"version {pin.version} of table {pin.location}, which holds the rows of type '{name}', is missing",
+                    type=name,
+                    version=pin.version,
+                ) from error
             raise HistoricalVersionReclaimed(
                 f"the rows of type '{name}' are no longer stored",
                 hint="choose a newer commit",
                 type=name,
                 version=pin.version,
             ) from error
+
+    def _is_shown(self, pin: Pin) -> bool:
+        """Whether the newest state of main, or of a branch that somebody looked at, has this version of a table."""
+        for branch in {ids.MAIN, *self._newest}:
+            with contextlib.suppress(OmniGraphError):
+                if self.snapshot(branch).pins.get(pin.table_key) == pin:
+                    return True
+        return False
 
     def branch_ref(self, branch: str) -> BranchRef:
         """The ref of a branch, or BranchNotFound. Its entry is the authority; leftover directories mean nothing."""
@@ -229,7 +268,7 @@ def ref_of(entry: BranchEntry) -> BranchRef:
 
 
 def _read(handle: Handle, ref: BranchRef) -> Snapshot:
-    with store_errors("read the manifest"):
+    with store_errors("read the manifest", handle):
         return replace(read_snapshot(handle, ref.name), identity=ref.identity, lineage=ref.lineage)
 
 

@@ -12,7 +12,7 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 from urllib.parse import quote, unquote
 
 import lance
@@ -23,6 +23,7 @@ from omnigraph.errors import CorruptGraph, HistoricalVersionReclaimed, StoreUnav
 from omnigraph.storage import durable
 from omnigraph.storage.blobs import physical_schema
 from omnigraph.storage.faults import READ_EXCEPTIONS, STORE_EXCEPTIONS, is_outage, reason, store_errors
+from omnigraph.storage.forks import use_storage
 from omnigraph.storage.location import Location
 from omnigraph.storage.objects import Objects
 
@@ -37,6 +38,13 @@ _PLAIN_PATH = re.compile(r"[A-Za-z0-9/ ._=,@:+'&$()!;-]+")
 
 #: An open table at one version. `Any` because pylance ships no types that survive strict checking.
 Handle = Any
+
+#: What open tables remember together; `Any` likewise.
+Session = Any
+
+#: Path and branch; number and origin.
+_Table: TypeAlias = tuple[str, str | None]
+_Version: TypeAlias = tuple[int, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +68,8 @@ class Tables:
         self._location = location
         self._objects = Objects(location)
         self._options = dict(location.options) or None
-        self._open: OrderedDict[tuple[str, str | None, int, str | None], Handle] = OrderedDict()
+        self._session = _session()
+        self._open: OrderedDict[_Table, OrderedDict[_Version, Handle]] = OrderedDict()  # in both the last used is last
         self._lock = threading.Lock()
 
     @property
@@ -132,7 +141,7 @@ class Tables:
     def newest_or_none(self, path: str, branch: str | None = None) -> Handle | None:
         """The newest version, or None when the table or its branch does not exist."""
         try:
-            return lance.dataset(self._address(path, branch), storage_options=self._options)
+            return self._dataset(path, branch)
         except (ValueError, FileNotFoundError) as error:
             if is_outage(error):
                 raise StoreUnavailable(f"could not open table {path}: {reason(error)}") from error
@@ -148,14 +157,15 @@ class Tables:
 
         Without it a handle on a branch is not kept: the same number may mean another version tomorrow.
         """
+        use_storage()
         if branch is not None and origin is None:
             return self._open_at(path, branch, version)
-        key = (path, branch, version, origin)
         with self._lock:
-            handle = self._open.get(key)
-            if handle is not None:
-                self._open.move_to_end(key)
-                return handle
+            versions = self._open.get((path, branch), OrderedDict())
+            if (version, origin) in versions:
+                self._open.move_to_end((path, branch))
+                versions.move_to_end((version, origin))
+                return versions[version, origin]
         handle = self._open_at(path, branch, version)
         self.remember(path, branch, origin, handle)
         return handle
@@ -163,16 +173,23 @@ class Tables:
     def remember(self, path: str, branch: str | None, origin: str | None, handle: Handle) -> None:
         """Keep a handle that a commit produced, so that the next reader need not open it."""
         with self._lock:
-            self._open[(path, branch, handle.version, origin)] = handle
-            while len(self._open) > limits.OPEN_TABLES:
+            versions = self._open.setdefault((path, branch), OrderedDict())
+            self._open.move_to_end((path, branch))
+            versions[handle.version, origin] = handle
+            versions.move_to_end((handle.version, origin))
+            if len(versions) > limits.OPEN_VERSIONS:
+                versions.popitem(last=False)
+            if len(self._open) > limits.OPEN_TABLES:
                 self._open.popitem(last=False)
 
-    def _open_at(self, path: str, branch: str | None, version: int) -> Handle:
+    def _open_at(self, path: str, branch: str | None, version: int, session: Session | None = None) -> Handle:
         try:
-            return lance.dataset(self._address(path, branch), version=version, storage_options=self._options)
+            return self._dataset(path, branch, version, session)
         except (ValueError, FileNotFoundError) as error:
             if is_outage(error):
                 raise StoreUnavailable(f"could not open table {path}: {reason(error)}") from error
+            if "not found" not in str(error).lower():
+                raise CorruptGraph(f"version {version} of table {path} cannot be read: {reason(error)}") from error
             raise HistoricalVersionReclaimed(
                 f"version {version} of table {path} is no longer stored",
                 hint="choose a newer commit",
@@ -185,7 +202,19 @@ class Tables:
 
     def fresh(self, path: str, branch: str | None, version: int) -> Handle:
         """A table at one version on a handle that remembers nothing: what it reads comes from the store."""
-        return self._open_at(path, branch, version)
+        return self._open_at(path, branch, version, _session())
+
+    def _dataset(
+        self, path: str, branch: str | None, version: int | None = None, session: Session | None = None
+    ) -> Handle:
+        """Open a table on what this graph remembers of its main lineages, where a version is never made twice. The name
+        of a branch may be given again, so each opened branch begins with nothing."""
+        use_storage()
+        if session is None:
+            session = self._session if branch is None else _session()
+        return lance.dataset(
+            self._address(path, branch), version=version, storage_options=self._options, session=session
+        )
 
     def purge(self, path: str, below: int) -> None:
         """Remove the versions of a table below one, and the files that only they need."""
@@ -317,6 +346,13 @@ def maker(handle: Handle, version: int) -> Any | None:
 def is_ours(transaction: Any | None) -> bool:
     """Whether a transaction was made by this software."""
     return transaction is not None and OPERATION in (transaction.transaction_properties or {})
+
+
+def _session() -> Session:
+    """What Lance remembers between two calls, within bounds: its own are 7 GB for each table that is opened."""
+    return lance.Session(  # type: ignore[attr-defined]
+        index_cache_size_bytes=limits.INDEX_CACHE_BYTES, metadata_cache_size_bytes=limits.metadata_cache_bytes()
+    )
 
 
 def _ref_file(branch: str) -> str:

@@ -188,9 +188,7 @@ class _Computation:
 
 def require_same_columns(store: GraphStore, plan: TablePlan) -> None:
     """Rows of one table are put into another one only if both have the same columns."""
-    ours, theirs = (
-        store.tables.at(pin.location, pin.branch, pin.version, pin.origin).schema for pin in (plan.target, plan.source)
-    )
+    ours, theirs = (store.table(pin).schema for pin in (plan.target, plan.source))
     if [(field.name, field.type) for field in ours] != [(field.name, field.type) for field in theirs]:
         raise MergeSchemaMismatch(
             f"'{plan.table_key}' has different properties on the two branches",

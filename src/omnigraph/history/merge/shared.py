@@ -70,7 +70,7 @@ def overlay_of(store: GraphStore, base: Pin | None, table_key: str, detours: Seq
     touched = pa.concat_arrays([_ids(put), removed, disputed])
     if len(touched) == 0:
         return None
-    handle = store.tables.at(base.location, base.branch, base.version, base.origin)
+    handle = store.table(base)
     places = find_rows(handle, touched).column("_rowid").to_numpy()
     return Overlay(put, removed, disputed, rows_at(handle, places, put.column_names))
 

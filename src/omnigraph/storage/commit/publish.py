@@ -11,6 +11,7 @@ import random
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any
 
 import lance
@@ -336,8 +337,12 @@ def _rows_to_replace(base: Snapshot, replaced: list[str]) -> dict[int, list[int]
 
 
 def _history_to_merge(handle: Handle) -> set[int]:
-    """Old fragments that this publish should rewrite as one: the youngest, while they are of similar size."""
-    fragments = sorted(handle.get_fragments(), key=lambda fragment: -fragment.fragment_id)
+    """Old fragments that this publish should rewrite as one: the youngest, while they are of similar size.
+
+    Full ones are left alone, and with them what is older, so that the order of fragments stays that of time.
+    """
+    every = sorted(handle.get_fragments(), key=lambda fragment: -fragment.fragment_id)
+    fragments = list(takewhile(lambda each: each.metadata.physical_rows < limits.MANIFEST_FRAGMENT_ROWS, every))
     if len(fragments) <= limits.MANIFEST_FRAGMENTS:
         return set()
     chosen: set[int] = set()

@@ -40,13 +40,13 @@ class Workspace:
 
     def readable(self, table_key: str) -> Handle:
         pin = self.snapshot.pins[table_key]
-        return self.store.tables.at(pin.location, pin.branch, pin.version, pin.origin)
+        return self.store.table(pin)
 
 
 def writable(store: GraphStore, snapshot: Snapshot, pin: Pin) -> tuple[str | None, Handle]:
     """A table at its pin, on a lineage that only the snapshot's branch commits to: its name and the table."""
     if snapshot.lineage is None or snapshot.owns(pin.branch):
-        return pin.branch, store.tables.at(pin.location, pin.branch, pin.version, pin.origin)
+        return pin.branch, store.table(pin)
     place = (pin.location, pin.branch, pin.version, snapshot.identity)
     own = store.forks.get(place, snapshot.lineage)
     handle = _forked(store, pin, own)

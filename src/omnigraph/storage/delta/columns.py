@@ -64,7 +64,7 @@ class Side:
             total = len(row_ids)
             return lambda row_ids: self._remembered(row_ids, self._read(row_ids, positions, total))
         names = [self.columns[each] for each in positions]
-        with store_errors("read a table"):
+        with store_errors("read a table", self.handle):
             table = self.handle.scanner(columns=names, with_row_id=True).to_table().combine_chunks()
         known = np.asarray(table.column("_rowid").to_numpy(), np.uint64)
         order = np.argsort(known)

@@ -40,7 +40,7 @@ class FragmentPlan:
 
 def plan(before: Handle, after: Handle) -> FragmentPlan:
     """Compare the fragment lists of two states of one dataset."""
-    with store_errors("compare two versions of a table"):
+    with store_errors("compare two versions of a table", before, after):
         old, new = _shapes(before), _shapes(after)
     before_only = [number for number, shape in old.items() if number not in new or new[number].files != shape.files]
     after_only = [number for number, shape in new.items() if number not in old or old[number].files != shape.files]
@@ -54,7 +54,8 @@ def plan(before: Handle, after: Handle) -> FragmentPlan:
 
 def candidates(before: State, after: State, matched: Matched, plan_: FragmentPlan) -> Candidates:
     """Every row that the plan cannot rule out. The two sides are read at the same time."""
-    with store_errors("compare two versions of a table"), ThreadPoolExecutor(1) as beside:
+    handles = before.handle, after.handle
+    with store_errors("compare two versions of a table", *handles), ThreadPoolExecutor(1) as beside:
         lost, regained = moved_places(before, after, plan_.thinned)
         old = beside.submit(_found, matched.before, plan_.before_only, lost)
         new = _found(matched.after, plan_.after_only, regained)

@@ -90,7 +90,7 @@ def _all(before: Handle, after: Handle) -> Candidates:
 
 
 def _every_row(handle: Handle) -> Rows:
-    with store_errors("read a table"):
+    with store_errors("read a table", handle):
         return rows_of(handle.scanner(columns=[ID], with_row_id=True).to_table())
 
 

@@ -43,7 +43,7 @@ def candidates(before: Handle, after: Handle) -> Candidates:
     """Rows that the version columns name. Only where `applies` says so."""
     if before.version > after.version:
         return candidates(after, before).reversed()
-    with store_errors("compare two versions of a table"):
+    with store_errors("compare two versions of a table", before, after):
         new, is_update = _touched(after, before.version)
         delta = after.delta(begin_version=before.version, end_version=after.version)
         deleted = [batch.column(ROW_ID).to_numpy() for batch in delta.get_deleted_row_ids()]
