@@ -1,0 +1,270 @@
+"""A graph on an S3 server, a writer behind a proxy that holds its requests, and one that talks to the server directly.
+
+Both writers are processes that stay. `Scene.play` runs one case: the first is held at a request, the second takes over
+and is told how it ended, the request ends, the first goes on. Then a third handle must find everything explained and
+must be able to write everywhere.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import omnigraph as og
+from omnigraph import failpoints
+from omnigraph.errors import RecoveryRequired
+from tests.support.actors import ANSWER_SECONDS, Actor, acting
+from tests.support.holding_proxy import Hold, HoldingProxy
+from tests.support.ledger import Operation, Values
+from tests.support.moto_server import MotoServer
+from tests.support.waiting import wait_until
+from tests.takeover import writers
+from tests.takeover.case import (
+    ENDS,
+    FATAL,
+    Case,
+    Mode,
+    StepEnd,
+    Told,
+    branch_violations,
+    ledger_violations,
+    operations,
+)
+from tests.takeover.writers import ACTOR, SCHEMA, WRITERS, Ground
+
+CHILD = "tests.takeover.child"
+
+#: Short, so that nobody waits long for the turn of a writer that stands still; long enough for a slow machine.
+LEASE_SECONDS = "0.5"
+
+#: Requests of one operation at most; a sweep that comes here does not end.
+MOST = 200
+
+
+@dataclass(slots=True)
+class Scene:
+    """Plays cases one after another, on one graph as long as nothing is wrong with it.
+
+    Attributes:
+        thorough: prove the whole graph after every case, and not only its rows.
+    """
+
+    root: str
+    proxy: HoldingProxy
+    address: str
+    processes: ExitStack
+    other: Actor
+    thorough: bool = True
+    uri: str = ""
+    held: Actor | None = None
+    played: list[Case] = field(default_factory=list)
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    def sweep(self, held: str, other: str, mode: Mode = "late", **which: Any) -> int:
+        """Hold the first request, the second, and so on until there are no more; returns how many there were."""
+        for number in range(1, MOST):
+            if not self.play(held, other, Hold(number, **which), mode).request:
+                assert number > 1, f"{held} makes no request that matches"
+                return number - 1
+        raise AssertionError(f"{held} makes more than {MOST} requests")
+
+    def play(self, held: str, other: str, hold: Hold, mode: Mode = "late") -> Case:
+        """One case. Without a request that matches, the writers come one after the other and nothing is held."""
+        case = Case(held, other, hold.first, mode)
+        self.played.append(case)
+        ground = Ground(next(self._numbers))
+        try:
+            self._play(case, ground, hold)
+        except (og.OmniGraphError, TimeoutError, AssertionError) as error:
+            case.wrong.append(f"the case came to no end: {type(error).__name__}: {error}")
+        if case.wrong:
+            self.uri = ""
+        return case
+
+    def wrong(self) -> str:
+        """Everything that went wrong in any case, one line each that repeats it, and the reasons below."""
+        return "\n".join(str(case) for case in self.played if case.wrong)
+
+    def _play(self, case: Case, ground: Ground, hold: Hold) -> None:
+        first, second = Told(case.held, f"a{ground.number}", []), Told(case.other, f"b{ground.number}", [])
+        noted = self._arrange(ground, first, second)
+        case.told = [first, second]
+        assert self.held is not None
+        with self.proxy.holding(hold):
+            self.held.tell("run", case.held, ground.number, first.mark, False)
+            self._wait_for_request()
+            if self.proxy.holds:
+                case.request = self.proxy.asked_for
+                if case.mode in FATAL:
+                    self.held.kill()
+                elif case.mode == "stopped":
+                    self.held.stop()
+            second.ends = _ends(self.other.ask("run", case.other, ground.number, second.mark, True))
+            self.proxy.release(ENDS[case.mode])
+            if case.mode in FATAL and self.proxy.holds:
+                first.ends = first.ends or [StepEnd("unknown", "killed")]
+            else:
+                if case.mode == "stopped" and self.proxy.holds:
+                    self.held.go_on()
+                first.ends = first.ends or _ends(self.held.answer())
+                noted += self._go_on_writing(case, ground)
+        if case.mode in FATAL and case.request:
+            self._start_again()
+        case.wrong += first.complaints(overtook=False) + second.complaints(overtook=True)
+        self._check(case, ground, noted)
+
+    def _wait_for_request(self) -> None:
+        """Until the request is held, or the writer is through without it."""
+        assert self.held is not None
+        actor = self.held
+        wait_until(
+            lambda: self.proxy.holds or actor.has_answered,
+            timeout=ANSWER_SECONDS,
+            what="the writer to come to its request",
+            pause=0.002,
+        )
+
+    def _go_on_writing(self, case: Case, ground: Ground) -> list[Operation]:
+        """The held writer is alive and writes at once, with the handle that it has."""
+        assert self.held is not None
+        mark = f"w{ground.number}"
+        end = _ends(self.held.ask("run", "insert", ground.number, mark, True))[0]
+        self.held.ask("close")
+        if end.state != "acknowledged":
+            case.wrong.append(f"the held writer cannot write any more: {end.name}: {end.text}")
+            return [Operation(mark, writers.pair_values(mark))]
+        return [Operation(mark, writers.pair_values(mark), state="acknowledged")]
+
+    def _arrange(self, ground: Ground, *told: Told) -> list[Operation]:
+        """A graph with what both writers need; both have it open. Returns what is there, as operations."""
+        if not self.uri:
+            self.uri = f"{self.root}/{ground.number}"
+            og.init(self.uri, SCHEMA, actor=ACTOR).close()
+        needs = frozenset().union(*(WRITERS[each.kind].needs for each in told))
+        with og.open(self.uri, actor=ACTOR) as graph:
+            for each in told:
+                if "old" in WRITERS[each.kind].needs:
+                    writers.insert(graph, writers.old(each.mark))
+            if "spare" in needs:
+                graph.schema.apply(graph.schema.text + writers.spare_line(ground))
+                writers.insert_spare(graph, ground, f"s{ground.number}")
+            makes_it = WRITERS[told[0].kind].steps[0].makes == "create"
+            if needs & {"branch", "base"} and not makes_it:
+                graph.branches.create(ground.branch)
+                if "base" in needs and "branch" not in needs:
+                    writers.insert(graph, ground.base, ground.branch)
+            if self.held is None:
+                self._start_again()
+            assert self.held is not None
+            self.held.tell("open", self.uri)
+            self.other.tell("open", self.uri)
+            before = writers.present(graph)
+            for actor in (self.held, self.other):
+                assert actor.answer()["name"] == "done"
+            noted = [Operation("before", before, state="acknowledged")]
+            if "dead" in needs:
+                noted.append(Operation("dead", writers.pair_values(f"dead{ground.number}")))
+                _leave_a_dead_write(graph, f"dead{ground.number}")
+            return noted
+
+    def _check(self, case: Case, ground: Ground, noted: list[Operation]) -> None:
+        """A new handle sees what was acknowledged, writes to every table of every branch, and finds nothing wrong."""
+        before = dict(noted[0].adds)
+        noted += operations(ground, case.told, before)
+        with og.open(self.uri, actor=ACTOR) as graph:
+            shown = writers.present(graph)
+            case.wrong += ledger_violations(noted, _with_all(noted, shown))
+            existed = any(name.startswith(f"{ground.branch} ") for name in before)
+            case.wrong += branch_violations(ground, case.told, existed, ground.branch in graph.branches.list())
+            for branch in graph.branches.list():
+                case.wrong += self._write_to(graph, branch, f"c{ground.number}", noted)
+            self._try(case, "recover fails", graph.recover)
+            if self.thorough:
+                case.wrong += self.proof(graph)
+            if not case.wrong:
+                case.wrong += ledger_violations(noted, _with_all(noted, writers.present(graph)))
+            if ground.branch in graph.branches.list():
+                self._try(case, "the branch cannot be deleted", lambda: graph.branches.delete(ground.branch))
+
+    def _write_to(self, graph: og.Graph, branch: str, mark: str, noted: list[Operation]) -> list[str]:
+        mark = mark if branch == "main" else f"{mark}@"
+        tables = ("node:Person", "edge:Knows", "node:Company")
+        try:
+            writers.insert(graph, mark, branch)
+            writers.found(graph, mark, branch)
+        except og.OmniGraphError as error:
+            return [f"a write to {branch} fails: {type(error).__name__}: {error}"]
+        noted.append(Operation(f"{branch} {mark}", {f"{branch} {table}": [mark] for table in tables}, {}, "acknowledged"))
+        return []
+
+    def proof(self, graph: og.Graph) -> list[str]:
+        """What the graph's own proof and an export of every branch find."""
+        wrong: list[str] = []
+        try:
+            report = graph.verify()
+            wrong += [f"verify: {problem}" for problem in report.problems if not problem.harmless]
+            for branch in graph.branches.list():
+                graph.export(branch=branch)
+        except og.OmniGraphError as error:
+            wrong.append(f"the proof fails: {type(error).__name__}: {error}")
+        return wrong
+
+    def _try(self, case: Case, what: str, run: Callable[[], object]) -> None:
+        try:
+            run()
+        except og.OmniGraphError as error:
+            case.wrong.append(f"{what}: {type(error).__name__}: {error}")
+
+    def _start_again(self) -> None:
+        self.held = self.processes.enter_context(acting(CHILD, _env(self.address)))
+
+    def finish(self) -> None:
+        """The proof that was put off, and the sentence that fails the test."""
+        if self.uri and not self.thorough and not self.wrong():
+            with og.open(self.uri, actor=ACTOR) as graph:
+                assert self.proof(graph) == [], f"after {[str(case) for case in self.played]}"
+        assert not self.wrong(), f"\n{self.wrong()}"
+
+
+def _with_all(noted: list[Operation], shown: Values) -> Values:
+    """Every table that any operation knows; one that is gone shows nothing."""
+    return {**{name: [] for operation in noted for name in operation.adds}, **shown}
+
+
+def _ends(answer: list[Mapping[str, str]]) -> list[StepEnd]:
+    return [StepEnd(**end) for end in answer]  # type: ignore[arg-type]
+
+
+def _env(address: str) -> dict[str, str]:
+    return {
+        "AWS_ENDPOINT_URL": address,
+        "OMNIGRAPH_LEASE_SECONDS": LEASE_SECONDS,
+        "OMNIGRAPH_LOCK_TIMEOUT": "10",
+    }
+
+
+def _leave_a_dead_write(graph: og.Graph, mark: str) -> None:
+    """A write that stopped between its tables and its publish; nobody heard how it ended."""
+    failpoints.arm("write.after_all_table_commits=raise")
+    try:
+        writers.insert(graph, mark)
+    except RecoveryRequired:
+        return
+    finally:
+        failpoints.arm("")
+    raise AssertionError("the write did not stop")
+
+
+@contextmanager
+def scene(server: MotoServer, root: str, *, thorough: bool = True) -> Iterator[Scene]:
+    """Two processes and a proxy for the length of the block; at its end everything that was wrong fails the test."""
+    proxy = HoldingProxy(server.endpoint)
+    with proxy.serve() as address, ExitStack() as processes:
+        other = processes.enter_context(acting(CHILD, _env(server.endpoint)))
+        made = Scene(root, proxy, address, processes, other, thorough)
+        made._start_again()
+        yield made
+        made.finish()
