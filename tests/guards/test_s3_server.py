@@ -16,7 +16,8 @@ import pytest
 from obstore.exceptions import AlreadyExistsError, PreconditionError
 from obstore.store import S3Store
 
-from tests.support.moto_server import MotoServer, moto_server
+from tests.support.moto_server import moto_server
+from tests.support.s3_server import S3Server
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def test_lance_writes_and_reads_through_the_environment(s3_root: str) -> None:
     assert lance.dataset(uri).count_rows() == 2
 
 
-def test_each_root_is_empty(s3: MotoServer, s3_root: str) -> None:
+def test_each_root_is_empty(s3: S3Server, s3_root: str) -> None:
     assert s3_root.startswith(f"{s3.url}/")
     assert list(obstore.list(S3Store.from_url(s3_root))) == []
 

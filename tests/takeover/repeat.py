@@ -10,7 +10,7 @@ from typing import cast
 from uuid import uuid4
 
 from tests.support.holding_proxy import ANY, WRITES, Hold
-from tests.support.moto_server import moto_server
+from tests.support.s3_server import s3_server
 from tests.takeover.case import MODES, Mode
 from tests.takeover.scene import scene
 
@@ -18,7 +18,7 @@ from tests.takeover.scene import scene
 def main(held: str, other: str, number: str, mode: str, requests: str = "writes") -> int:
     assert mode in MODES, mode
     hold = Hold(int(number), ANY if requests == "all" else WRITES)
-    with moto_server() as server, scene(server, f"{server.url}/{uuid4().hex}") as place:
+    with s3_server() as server, scene(server, f"{server.url}/{uuid4().hex}") as place:
         case = place.play(held, other, hold, cast(Mode, mode))
         print(case, "" if case.wrong else "all is well", sep="\n    ")
         place.played.clear()

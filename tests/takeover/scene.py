@@ -19,7 +19,7 @@ from omnigraph.errors import RecoveryRequired
 from tests.support.actors import ANSWER_SECONDS, Actor, acting
 from tests.support.holding_proxy import Hold, HoldingProxy
 from tests.support.ledger import Operation, Values
-from tests.support.moto_server import MotoServer
+from tests.support.s3_server import S3Server
 from tests.support.waiting import wait_until
 from tests.takeover import writers
 from tests.takeover.case import (
@@ -259,7 +259,7 @@ def _leave_a_dead_write(graph: og.Graph, mark: str) -> None:
 
 
 @contextmanager
-def scene(server: MotoServer, root: str, *, thorough: bool = True) -> Iterator[Scene]:
+def scene(server: S3Server, root: str, *, thorough: bool = True) -> Iterator[Scene]:
     """Two processes and a proxy for the length of the block; at its end everything that was wrong fails the test."""
     proxy = HoldingProxy(server.endpoint)
     with proxy.serve() as address, ExitStack() as processes:
