@@ -121,12 +121,12 @@ class FaultProxy:
             self.on_fault(f"{fault.kind} at {method} {path}")
         return fault.kind
 
-    def forward(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> _Answer:
+    def forward(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> Answer:
         connection = HTTPConnection(urlsplit(self.upstream).netloc, timeout=60)
         try:
             connection.request(method, path, body or None, headers)
             answer = connection.getresponse()
-            return _Answer(answer.status, answer.getheaders(), answer.read())
+            return Answer(answer.status, answer.getheaders(), answer.read())
         finally:
             connection.close()
 
@@ -137,7 +137,9 @@ class FaultProxy:
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class Answer:
+    """What the server said."""
+
     status: int
     headers: list[tuple[str, str]]
     content: bytes
@@ -158,7 +160,7 @@ class _Handler(BaseHTTPRequestHandler):
         kind = self.proxy.choose(self.command, self.path, conditional)
         if kind in _REFUSALS:
             status, code = _REFUSALS[kind]
-            self._answer(_Answer(status, [("Content-Type", "application/xml")], _error_body(code)))
+            self._answer(Answer(status, [("Content-Type", "application/xml")], _error_body(code)))
         elif kind == "reset_before":
             self._hang_up()
         elif kind == "late":
@@ -171,7 +173,7 @@ class _Handler(BaseHTTPRequestHandler):
             else:
                 self._answer(answer, cut=kind == "cut")
 
-    def _answer(self, answer: _Answer, cut: bool = False) -> None:
+    def _answer(self, answer: Answer, cut: bool = False) -> None:
         self.send_response_only(answer.status)
         for name, value in answer.headers:
             if name.lower() not in _PER_HOP or (self.command == "HEAD" and name.lower() == "content-length"):

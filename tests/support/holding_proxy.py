@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tests.support.fault_proxy import READS, WRITES, FaultProxy
+from tests.support.fault_proxy import READS, WRITES, Answer, FaultProxy
 
 ANY = READS | WRITES
 
@@ -37,7 +37,7 @@ class Hold:
         first: its number among the requests that match.
         methods: what matches: one of these methods,
         part: and this pattern somewhere in the path.
-        after: counting begins when a write whose path holds this pattern was answered; empty: at once.
+        after: counting begins when a request whose path holds this pattern was answered; empty: at once.
     """
 
     first: int = 1
@@ -98,10 +98,10 @@ class HoldingProxy(FaultProxy):
         self._released.wait(_MOST_SECONDS)
         return _FAULTS[self._end]
 
-    def forward(self, method: str, path: str, body: bytes, headers: dict[str, str]):  # type: ignore[no-untyped-def]
+    def forward(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> Answer:
         answer = FaultProxy.forward(self, method, path, body, headers)
         with self._gate:
             hold = self._hold
-            if hold is not None and not self._begun and method in WRITES and re.search(hold.after, path):
+            if hold is not None and not self._begun and re.search(hold.after, path):
                 self._begun = True
         return answer

@@ -86,6 +86,7 @@ class Case:
     """A case that was played.
 
     Attributes:
+        reads: whether reading requests were counted too.
         request: what the held request asked for.
         wrong: sentences about everything that must not be.
     """
@@ -94,13 +95,14 @@ class Case:
     other: str
     number: int
     mode: Mode
+    reads: bool = False
     request: str = ""
     told: list[Told] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         ended = "; ".join(str(each) for each in self.told)
-        head = f"python -m tests.takeover.repeat {self.held} {self.other} {self.number} {self.mode}"
+        head = f"python -m tests.takeover.repeat {self.held} {self.other} {self.number} {self.mode}{' all' if self.reads else ''}"
         return "\n    ".join([f"{head}   # {self.request}: {ended}", *self.wrong])
 
 
@@ -120,7 +122,7 @@ def operations(ground: Ground, told: list[Told], before: Values) -> list[Operati
                 removes = {name: values for name, values in before.items() if name in adds}
             if step.wipes == "spare":
                 removes = {name: values for name, values in before.items() if name == f"main node:{ground.spare}"}
-            state: State = "started" if end.state in ("unknown", "broken") else end.state
+            state: State = "started" if end.state == "unknown" or end.state == "broken" else end.state
             if state == "acknowledged" and _wiped(step.place, others):
                 state = "started"
             operation = Operation(f"{writer.mark}.{number}", adds, removes, state)
@@ -141,7 +143,7 @@ def _joined(first: Operation | None, second: Operation) -> Operation:
 
 def branch_violations(ground: Ground, told: list[Told], existed: bool, exists: bool) -> list[str]:
     """Whether some order of what was done to the case's branch explains whether it is there now."""
-    groups = [
+    groups: list[list[tuple[str, str]]] = [
         [(step.makes, end.state) for step, end in writer.happenings() if step.makes or step.place == "branch"]
         for writer in told
     ]
@@ -186,4 +188,5 @@ def _outcomes(order: list[tuple[str, str]], exists: bool) -> set[bool]:
 
 
 def ledger_violations(noted: list[Operation], shown: Values) -> list[str]:
-    return violations(noted, shown)
+    """What the ledger does not explain; a table that is gone shows nothing."""
+    return violations(noted, {**{name: [] for operation in noted for name in operation.adds}, **shown})

@@ -44,7 +44,9 @@ def main() -> None:
 
 def _opened(command: str, uri: str, schema: str = "") -> tuple[og.Graph | None, dict[str, str]]:
     made: list[og.Graph] = []
-    end = _end(lambda: made.append(og.init(uri, schema, actor=ACTOR) if command == "init" else og.open(uri, actor=ACTOR)))
+    end = _end(
+        lambda: made.append(og.init(uri, schema, actor=ACTOR) if command == "init" else og.open(uri, actor=ACTOR))
+    )
     return (made[0] if made else None), end
 
 

@@ -6,22 +6,21 @@ The line that a failed test prints. Needs no pytest; ends with 1 when something 
 from __future__ import annotations
 
 import sys
-from typing import cast
 from uuid import uuid4
 
-from tests.support.holding_proxy import ANY, WRITES, Hold
+from tests.support.fault_proxy import WRITES
+from tests.support.holding_proxy import ANY, Hold
 from tests.support.s3_server import s3_server
 from tests.takeover.case import MODES, Mode
 from tests.takeover.scene import scene
 
 
-def main(held: str, other: str, number: str, mode: str, requests: str = "writes") -> int:
-    assert mode in MODES, mode
+def main(held: str, other: str, number: str, named: str, requests: str = "writes") -> int:
+    mode: Mode = next(mode for mode in MODES if mode == named)
     hold = Hold(int(number), ANY if requests == "all" else WRITES)
     with s3_server() as server, scene(server, f"{server.url}/{uuid4().hex}") as place:
-        case = place.play(held, other, hold, cast(Mode, mode))
+        case = place.play(held, other, hold, mode)
         print(case, "" if case.wrong else "all is well", sep="\n    ")
-        place.played.clear()
     return 1 if case.wrong else 0
 
 

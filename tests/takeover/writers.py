@@ -25,6 +25,7 @@ PERSON, KNOWS, COMPANY = "main node:Person", "main edge:Knows", "main node:Compa
 
 _ADD = "query add($m: String) { insert Person { name: $m, mark: $m } insert Knows { from: $m, to: $m, mark: $m } }"
 _FIRM = "query firm($m: String) { insert Company { name: $m, mark: $m } }"
+_ALL = f"{_ADD[:-1]} insert Company {{ name: $m, mark: $m }} }}"
 _CHANGE = "query change($old: String, $new: String) { update Person set { mark: $new } where name = $old }"
 _DROP = "query drop($m: String) { delete Person where name = $m }"
 
@@ -100,9 +101,9 @@ def insert(graph: og.Graph, mark: str, branch: str = "main") -> object:
     return graph.mutate(_ADD, params={"m": mark}, branch=branch)
 
 
-def found(graph: og.Graph, mark: str, branch: str = "main") -> object:
-    """A company."""
-    return graph.mutate(_FIRM, params={"m": mark}, branch=branch)
+def write_all(graph: og.Graph, mark: str, branch: str) -> object:
+    """A row for every table."""
+    return graph.mutate(_ALL, params={"m": mark}, branch=branch)
 
 
 def _rows(*marks: tuple[str, str]) -> pa.Table:
@@ -137,7 +138,8 @@ def insert_spare(graph: og.Graph, ground: Ground, mark: str) -> object:
 
 
 def _reopen(graph: og.Graph, ground: Ground, mark: str) -> object:
-    return og.open(graph.uri, actor=ACTOR).close()
+    with og.open(graph.uri, actor=ACTOR) as other:
+        return other
 
 
 _create = Step(lambda graph, ground, mark: graph.branches.create(ground.branch), makes="create")
@@ -159,14 +161,21 @@ _merge = Step(
 )
 
 
-def _on_main(run: Callable[[og.Graph, Ground, str], object], removes: Callable[[Ground, str], Values] = _nothing) -> Step:
+def _on_main(
+    run: Callable[[og.Graph, Ground, str], object], removes: Callable[[Ground, str], Values] = _nothing
+) -> Step:
     return Step(run, lambda ground, mark: pair_values(mark), removes, place="main")
 
 
 WRITERS: Mapping[str, Writer] = {
     "insert": Writer((_on_main(lambda graph, ground, mark: insert(graph, mark)),)),
     "company": Writer(
-        (Step(lambda graph, ground, mark: found(graph, mark), lambda ground, mark: {COMPANY: [mark]}),),
+        (
+            Step(
+                lambda graph, ground, mark: graph.mutate(_FIRM, params={"m": mark}),
+                lambda ground, mark: {COMPANY: [mark]},
+            ),
+        ),
     ),
     "update": Writer(
         (
@@ -224,6 +233,8 @@ WRITERS: Mapping[str, Writer] = {
     ),
     "branch_create": Writer((_create,)),
     "create_write": Writer((_create, _write)),
+    "create_delete": Writer((_create, _delete)),
+    "create_again": Writer((_create, _delete, _create, _write)),
     "first_write": Writer((_write,), frozenset({"branch"})),
     "branch_write": Writer((_write,), frozenset({"base"})),
     "branch_delete": Writer((_delete,), frozenset({"base"})),
@@ -231,6 +242,7 @@ WRITERS: Mapping[str, Writer] = {
     "branch_merge": Writer((_merge,), frozenset({"base"})),
     "indices": Writer((Step(lambda graph, ground, mark: graph.ensure_indices()),)),
     "recover": Writer((Step(lambda graph, ground, mark: graph.recover()),), frozenset({"dead"})),
+    "heal": Writer((Step(lambda graph, ground, mark: graph.recover()),)),
     "reopen": Writer((Step(_reopen),), frozenset({"dead"})),
 }
 
@@ -239,13 +251,18 @@ HELD = tuple(name for name, writer in WRITERS.items() if len(writer.steps) == 1)
 SCHEMA_KINDS = frozenset({"add_type", "add_property", "drop_type", "insert_spare"})
 
 
-def present(graph: og.Graph) -> dict[str, list[str]]:
-    """Every value that the graph shows now: rows of main, own rows of branches, merged rows, types and properties."""
+def branches(graph: og.Graph, ground: Ground) -> list[str]:
+    """Those that the case is about, as far as they are there."""
+    return [name for name in graph.branches.list() if name in ("main", ground.branch)]
+
+
+def present(graph: og.Graph, ground: Ground) -> dict[str, list[str]]:
+    """Every value that the graph shows now: rows of main, own rows of the branch, merged rows, types, properties."""
     shown: dict[str, list[str]] = {
         "type": [name for name in graph.catalog.nodes if name.startswith("T_")],
         "property": [name for name in graph.catalog.nodes["Company"].properties if name.startswith("p_")],
     }
-    for branch in graph.branches.list():
+    for branch in branches(graph, ground):
         snapshot = graph.snapshot(branch)
         for table in snapshot.tables:
             marks = snapshot.arrow(table, ["mark"]).column("mark").to_pylist()
