@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
 from itertools import permutations
 from typing import Literal
 
-from tests.support.holding_proxy import End
+from tests.support.fault_proxy import WRITES
+from tests.support.holding_proxy import End, Hold
 from tests.support.ledger import Operation, State, Values, violations
 from tests.takeover.writers import WRITERS, Ground, Place, Step
 
@@ -86,23 +88,23 @@ class Case:
     """A case that was played.
 
     Attributes:
-        reads: whether reading requests were counted too.
         request: what the held request asked for.
         wrong: sentences about everything that must not be.
     """
 
     held: str
     other: str
-    number: int
+    hold: Hold
     mode: Mode
-    reads: bool = False
     request: str = ""
     told: list[Told] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         ended = "; ".join(str(each) for each in self.told)
-        head = f"python -m tests.takeover.repeat {self.held} {self.other} {self.number} {self.mode}{' all' if self.reads else ''}"
+        which = [self.held, self.other, self.mode, str(self.hold.first), self.hold.part, self.hold.after]
+        which.append("writes" if self.hold.methods == WRITES else "all")
+        head = f"python -m tests.takeover.repeat {shlex.join(which)}"
         return "\n    ".join([f"{head}   # {self.request}: {ended}", *self.wrong])
 
 

@@ -17,7 +17,6 @@ import omnigraph as og
 from omnigraph import failpoints
 from omnigraph.errors import RecoveryRequired
 from tests.support.actors import ANSWER_SECONDS, Actor, acting
-from tests.support.fault_proxy import WRITES
 from tests.support.holding_proxy import Hold, HoldingProxy
 from tests.support.ledger import Operation
 from tests.support.s3_server import S3Server
@@ -64,6 +63,7 @@ class Scene:
     held: Actor | None = None
     played: list[Case] = field(default_factory=list)
     _other_has: str = ""
+    _has_no_branches: bool = False
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def begin(self) -> None:
@@ -89,7 +89,7 @@ class Scene:
 
     def play(self, held: str, other: str, hold: Hold, mode: Mode = "late") -> Case:
         """One case. Without a request that matches, the writers come one after the other and nothing is held."""
-        case = Case(held, other, hold.first, mode, hold.methods != WRITES)
+        case = Case(held, other, hold, mode)
         self.played.append(case)
         ground = Ground(next(self._numbers))
         try:
@@ -118,14 +118,14 @@ class Scene:
                     self.held.kill()
                 elif case.mode == "stopped":
                     self.held.stop()
-            second.ends = _ends(self.other.ask("run", case.other, ground.number, second.mark, True))
+            second.ends = step_ends(self.other.ask("run", case.other, ground.number, second.mark, True))
             self.proxy.release(ENDS[case.mode])
             if case.mode in FATAL and self.proxy.holds:
                 first.ends = first.ends or [StepEnd("unknown", "killed")]
             else:
                 if case.mode == "stopped" and self.proxy.holds:
                     self.held.go_on()
-                first.ends = first.ends or _ends(self.held.answer())
+                first.ends = first.ends or step_ends(self.held.answer())
                 noted += self._go_on_writing(case, ground) if self.thorough else []
                 self.held.ask("close")
         if case.mode in FATAL and case.request:
@@ -148,7 +148,7 @@ class Scene:
         """The held writer is alive and writes at once, with the handle that it has."""
         assert self.held is not None
         mark = f"w{ground.number}"
-        end = _ends(self.held.ask("run", "insert", ground.number, mark, True))[0]
+        end = step_ends(self.held.ask("run", "insert", ground.number, mark, True))[0]
         if end.state != "acknowledged":
             case.wrong.append(f"the held writer cannot write any more: {end.name}: {end.text}")
             return [Operation(mark, writers.pair_values(mark))]
@@ -156,8 +156,9 @@ class Scene:
 
     def _arrange(self, ground: Ground, *told: Told) -> list[Operation]:
         """A graph with what both writers need; both have it open. Returns what is there, as operations."""
-        if not self.uri:
-            self.uri = f"{self.root}/{ground.number}"
+        wants_no_branches = bool({each.kind for each in told} & SCHEMA_KINDS)
+        if not self.uri or wants_no_branches != self._has_no_branches:
+            self.uri, self._has_no_branches = f"{self.root}/{ground.number}", wants_no_branches
             og.init(self.uri, SCHEMA, actor=ACTOR).close()
         needs = frozenset().union(*(WRITERS[each.kind].needs for each in told))
         with og.open(self.uri, actor=ACTOR) as graph:
@@ -204,7 +205,7 @@ class Scene:
                 case.wrong += self.proof(graph)
             if not case.wrong:
                 case.wrong += ledger_violations(noted, writers.present(graph, ground))
-            if (self.thorough or _keeps_others_off(case)) and ground.branch in graph.branches.list():
+            if (self.thorough or self._has_no_branches) and ground.branch in graph.branches.list():
                 self._try(case, "the branch cannot be deleted", lambda: graph.branches.delete(ground.branch))
 
     def _write_to(self, graph: og.Graph, branch: str, mark: str, noted: list[Operation]) -> list[str]:
@@ -248,12 +249,7 @@ class Scene:
         assert not self.wrong(), f"\n{self.wrong()}"
 
 
-def _keeps_others_off(case: Case) -> bool:
-    """Whether a branch that stays would be in the way of the next case: a schema changes while there is none."""
-    return bool({case.held, case.other} & SCHEMA_KINDS)
-
-
-def _ends(answer: list[Mapping[str, str]]) -> list[StepEnd]:
+def step_ends(answer: list[Mapping[str, str]]) -> list[StepEnd]:
     return [StepEnd(**end) for end in answer]  # type: ignore[arg-type]
 
 
