@@ -15,10 +15,13 @@ PUBLISH = r"__manifest/([^?]*/)?_versions/"
 LEASE = r"\.lease"
 
 #: The names of all branches are read.
-BRANCH_NAMES = r"__manifest(/|%2F)_refs(/|%2F)branches(/|%2F)?(&|$)"
+BRANCH_NAMES = r"__manifest(/|%2F)_refs(/|%2F)branches(/|%2F)?$"
 
 #: A branch comes to be or ends.
 BRANCH = r"__manifest/_refs/branches/"
 
 #: The files that hold the schema.
 SCHEMA = r"/_schema[^/]*$"
+
+#: Objects are removed. Which ones is in the body.
+PURGED = r"\?delete"

@@ -73,6 +73,11 @@ class Scene:
         if self.server is not None and self.server.is_slow_when_full:
             self.server.reset()
 
+    def ready(self) -> None:
+        """The process that is to be held is there."""
+        if self.held is None:
+            self._start_again()
+
     def play_at(self, held: str, other: str, hold: Hold, mode: Mode = "late") -> Case:
         """One case whose request must come."""
         case = self.play(held, other, hold, mode)
@@ -173,8 +178,7 @@ class Scene:
                 graph.branches.create(ground.branch)
                 if "base" in needs and "branch" not in needs:
                     writers.insert(graph, ground.base, ground.branch)
-            if self.held is None:
-                self._start_again()
+            self.ready()
             assert self.held is not None
             opening = [self.held] if self.uri == self._other_has else [self.held, self.other]
             for actor in opening:
