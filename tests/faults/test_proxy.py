@@ -25,6 +25,8 @@ SIGNED = (
 
 @pytest.fixture
 def proxy(s3: S3Server) -> Iterator[tuple[FaultProxy, str]]:
+    if s3.checks_signatures:
+        pytest.skip("the server wants signed requests, and those of this rig are bare")
     made = FaultProxy(s3.endpoint)
     with made.serve() as address:
         yield made, address

@@ -44,6 +44,10 @@ class MotoServer(S3Server):
     def is_slow_when_full(self) -> bool:
         return True
 
+    @property
+    def checks_signatures(self) -> bool:
+        return False
+
 
 @contextmanager
 def moto_server(bucket: str = BUCKET) -> Iterator[MotoServer]:

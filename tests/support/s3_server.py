@@ -72,6 +72,11 @@ class S3Server:
         """Whether a listing costs what the server holds, so that tests with many listings want it empty."""
         return False
 
+    @property
+    def checks_signatures(self) -> bool:
+        """Whether it answers only to requests that are signed."""
+        return True
+
 
 @contextmanager
 def named_server(endpoint: str) -> Iterator[S3Server]:

@@ -42,6 +42,7 @@ DECIDING = [
 ]
 
 
+@pytest.mark.timeout(900)  # about a second a request on a quiet machine
 @pytest.mark.parametrize(("held", "other"), SWEPT)
 def test_a_writer_that_is_overtaken_at_any_of_its_requests(place: Scene, held: str, other: str) -> None:
     place.sweep(held, other)

@@ -93,7 +93,8 @@ def _open_beside_changes(place: Scene, uri: str) -> None:
     assert place.other.ask("open", uri)["name"] == "done"
     for number in range(CHANGES):
         place.other.tell("run", "add_property", number, f"v{number}", True)
-    answers, opens = [], 0
+    answers: list[dict[str, str]] = []
+    opens = 0
     while len(answers) < CHANGES and opens < MOST_OPENS:
         with og.open(uri, actor=ACTOR) as graph:
             assert "Person" in graph.catalog.nodes
