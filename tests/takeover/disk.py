@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from tests.support.actors import ANSWER_SECONDS, acting
+from tests.support.actors import ANSWER_SECONDS, Actor, acting
 from tests.support.holding_proxy import Hold, HoldingProxy
 from tests.support.waiting import wait_until
 from tests.takeover.case import FATAL, Case, StepEnd, Told
@@ -54,6 +54,9 @@ class DiskScene(Scene):
         case.wrong += first.complaints(overtook=False) + second.complaints(overtook=True)
         self._check(case, ground, noted)
 
+    def _start_other(self) -> Actor:
+        return self.processes.enter_context(acting(CHILD, {"OMNIGRAPH_LOCK_TIMEOUT": LOCK_SECONDS}))
+
     def _start_again(self) -> None:
         self.held = self.processes.enter_context(acting(CHILD, {}))
 
@@ -62,5 +65,4 @@ class DiskScene(Scene):
 def disk_scene(folder: Path) -> Iterator[DiskScene]:
     """Two processes for the length of the block."""
     with ExitStack() as processes:
-        other = processes.enter_context(acting(CHILD, {"OMNIGRAPH_LOCK_TIMEOUT": LOCK_SECONDS}))
-        yield DiskScene(None, str(folder), HoldingProxy(""), "", processes, other, thorough=False)
+        yield DiskScene(None, str(folder), HoldingProxy(""), "", processes, thorough=False)

@@ -57,14 +57,19 @@ class Scene:
     proxy: HoldingProxy
     address: str
     processes: ExitStack
-    other: Actor
     thorough: bool = True
     uri: str = ""
     held: Actor | None = None
+    other: Actor = field(init=False)
     played: list[Case] = field(default_factory=list)
+    _third: og.Graph | None = None
     _other_has: str = ""
     _has_no_branches: bool = False
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    def __post_init__(self) -> None:
+        self.other = self._start_other()
+        self.processes.callback(lambda: self._third.close() if self._third is not None else None)
 
     def begin(self) -> None:
         """A new test: nothing was played yet, and the first case gets a graph of its own."""
@@ -101,6 +106,7 @@ class Scene:
             self._play(case, ground, hold)
         except (og.OmniGraphError, TimeoutError, AssertionError) as error:
             case.wrong.append(f"the case came to no end: {type(error).__name__}: {error}")
+            self._start_anew()
         if case.wrong:
             self.uri = ""
         return case
@@ -166,51 +172,59 @@ class Scene:
             self.uri, self._has_no_branches = f"{self.root}/{ground.number}", wants_no_branches
             og.init(self.uri, SCHEMA, actor=ACTOR).close()
         needs = frozenset().union(*(WRITERS[each.kind].needs for each in told))
-        with og.open(self.uri, actor=ACTOR) as graph:
-            for each in told:
-                if "old" in WRITERS[each.kind].needs:
-                    writers.insert(graph, writers.old(each.mark))
-            if "spare" in needs:
-                graph.schema.apply(graph.schema.text + writers.spare_line(ground))
-                writers.insert_spare(graph, ground, f"s{ground.number}")
-            makes_it = WRITERS[told[0].kind].steps[0].makes == "create"
-            if needs & {"branch", "base"} and not makes_it:
-                graph.branches.create(ground.branch)
-                if "base" in needs and "branch" not in needs:
-                    writers.insert(graph, ground.base, ground.branch)
-            self.ready()
-            assert self.held is not None
-            opening = [self.held] if self.uri == self._other_has else [self.held, self.other]
-            for actor in opening:
-                actor.tell("open", self.uri)
-            before = writers.present(graph, ground)
-            for actor in opening:
-                assert actor.answer()["name"] == "done"
-            self._other_has = self.uri
-            noted = [Operation("before", before, state="acknowledged")]
-            if "dead" in needs:
-                noted.append(Operation("dead", writers.pair_values(f"dead{ground.number}")))
-                _leave_a_dead_write(graph, f"dead{ground.number}")
-            return noted
+        graph = self._handle(new=False)
+        for each in told:
+            if "old" in WRITERS[each.kind].needs:
+                writers.insert(graph, writers.old(each.mark))
+        if "spare" in needs:
+            graph.schema.apply(graph.schema.text + writers.spare_line(ground))
+            writers.insert_spare(graph, ground, f"s{ground.number}")
+        makes_it = WRITERS[told[0].kind].steps[0].makes == "create"
+        if needs & {"branch", "base"} and not makes_it:
+            graph.branches.create(ground.branch)
+            if "base" in needs and "branch" not in needs:
+                writers.insert(graph, ground.base, ground.branch)
+        self.ready()
+        assert self.held is not None
+        opening = [self.held] if self.uri == self._other_has else [self.held, self.other]
+        for actor in opening:
+            actor.tell("open", self.uri)
+        before = writers.present(graph, ground)
+        for actor in opening:
+            assert actor.answer()["name"] == "done"
+        self._other_has = self.uri
+        noted = [Operation("before", before, state="acknowledged")]
+        if "dead" in needs:
+            noted.append(Operation("dead", writers.pair_values(f"dead{ground.number}")))
+            _leave_a_dead_write(graph, f"dead{ground.number}")
+        return noted
 
     def _check(self, case: Case, ground: Ground, noted: list[Operation]) -> None:
         """A new handle sees what was acknowledged, writes to every table of every branch, and finds nothing wrong."""
         before = dict(noted[0].adds)
         noted += operations(ground, case.told, before)
-        with og.open(self.uri, actor=ACTOR) as graph:
-            if self.thorough:
-                case.wrong += ledger_violations(noted, writers.present(graph, ground))
-            existed = any(name.startswith(f"{ground.branch} ") for name in before)
-            case.wrong += branch_violations(ground, case.told, existed, ground.branch in graph.branches.list())
-            for branch in writers.branches(graph, ground):
-                case.wrong += self._write_to(graph, branch, f"c{ground.number}", noted)
-            if self.thorough:
-                self._try(case, "recover fails", graph.recover)
-                case.wrong += self.proof(graph)
-            if not case.wrong:
-                case.wrong += ledger_violations(noted, writers.present(graph, ground))
-            if (self.thorough or self._has_no_branches) and ground.branch in graph.branches.list():
-                self._try(case, "the branch cannot be deleted", lambda: graph.branches.delete(ground.branch))
+        graph = self._handle(new=True)
+        if self.thorough:
+            case.wrong += ledger_violations(noted, writers.present(graph, ground))
+        existed = any(name.startswith(f"{ground.branch} ") for name in before)
+        case.wrong += branch_violations(ground, case.told, existed, ground.branch in graph.branches.list())
+        for branch in writers.branches(graph, ground):
+            case.wrong += self._write_to(graph, branch, f"c{ground.number}", noted)
+        if self.thorough:
+            self._try(case, "recover fails", graph.recover)
+            case.wrong += self.proof(graph)
+        if not case.wrong:
+            case.wrong += ledger_violations(noted, writers.present(graph, ground))
+        if (self.thorough or self._has_no_branches) and ground.branch in graph.branches.list():
+            self._try(case, "the branch cannot be deleted", lambda: graph.branches.delete(ground.branch))
+
+    def _handle(self, *, new: bool) -> og.Graph:
+        """A handle that neither of the two has; what proves something wants a new one."""
+        if self._third is None or new or self._third.uri != self.uri:
+            if self._third is not None:
+                self._third.close()
+            self._third = og.open(self.uri, actor=ACTOR)
+        return self._third
 
     def _write_to(self, graph: og.Graph, branch: str, mark: str, noted: list[Operation]) -> list[str]:
         mark = mark if branch == "main" else f"{mark}@"
@@ -241,6 +255,17 @@ class Scene:
             run()
         except og.OmniGraphError as error:
             case.wrong.append(f"{what}: {type(error).__name__}: {error}")
+
+    def _start_anew(self) -> None:
+        """Both processes: what either of them still has to answer belongs to a case that is over."""
+        for actor in filter(None, (self.held, self.other)):
+            actor.kill()
+        self.held, self._other_has = None, ""
+        self.other = self._start_other()
+
+    def _start_other(self) -> Actor:
+        assert self.server is not None
+        return self.processes.enter_context(acting(CHILD, _env(self.server.endpoint)))
 
     def _start_again(self) -> None:
         self.held = self.processes.enter_context(acting(CHILD, _env(self.address)))
@@ -282,6 +307,4 @@ def scene(server: S3Server, root: str, *, thorough: bool = True) -> Iterator[Sce
     """Two processes and a proxy for the length of the block; at its end everything that was wrong fails the test."""
     proxy = HoldingProxy(server.endpoint)
     with proxy.serve() as address, ExitStack() as processes:
-        other = processes.enter_context(acting(CHILD, _env(server.endpoint)))
-        made = Scene(server, root, proxy, address, processes, other, thorough)
-        yield made
+        yield Scene(server, root, proxy, address, processes, thorough)
