@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -78,7 +79,7 @@ class FaultProxy:
     def serve(self) -> Iterator[str]:
         """Run for the length of the block; gives the proxy's own address."""
         handler = type("Handler", (_Handler,), {"proxy": self})
-        server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        server = _Server(("127.0.0.1", 0), handler)
         server.daemon_threads = True
         thread = threading.Thread(target=server.serve_forever, name="fault-proxy", daemon=True)
         thread.start()
@@ -143,6 +144,13 @@ class Answer:
     status: int
     headers: list[tuple[str, str]]
     content: bytes
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that was killed ends its connections; that is no news."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
 
 
 class _Handler(BaseHTTPRequestHandler):

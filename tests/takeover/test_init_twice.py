@@ -64,15 +64,15 @@ def _play(place: Scene, uri: str, hold: Hold) -> tuple[str, list[str]]:
         first = held.answer()
         held.ask("close")
         place.other.ask("close")
-    return place.proxy.asked_for, _wrong(uri, first["name"], second["name"], written)
+    return place.proxy.asked_for, _wrong(uri, first["name"], second["name"], written, first["text"])
 
 
-def _wrong(uri: str, first: str, second: str, written: bool) -> list[str]:
+def _wrong(uri: str, first: str, second: str, written: bool, said: str) -> list[str]:
     found = []
     if (first, second) == ("done", "done"):
         found.append("both are told that they made the graph")
     if first != "done" and first not in _FAIR_LATE:
-        found.append(f"the held one is told {first}")
+        found.append(f"the held one is told {first}: {said}")
     if second not in ("done", "AlreadyInitialized"):
         found.append(f"the second one is told {second}")
     if second == "done" and not written:
