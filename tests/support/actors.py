@@ -23,10 +23,15 @@ ANSWER_SECONDS = 60.0
 
 
 class Actor:
-    """The parent's end of one such process."""
+    """The parent's end of one such process.
+
+    Attributes:
+        has_open: what the parent told it to open last; the parent's own note.
+    """
 
     def __init__(self, child: subprocess.Popen[str]) -> None:
         self._child = child
+        self.has_open = ""
         self._answers: queue.Queue[str] = queue.Queue()
         threading.Thread(target=self._listen, name="actor", daemon=True).start()
 

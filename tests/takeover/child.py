@@ -1,7 +1,8 @@
 """The process that writes when it is told: ``python -m tests.takeover.child``, one command a line, one answer each.
 
-``open <uri>``, ``arm <failpoints>``, ``run <kind> <number of the case> <mark> <patient>``, ``init <uri> <schema>`` and
-``close``. A run answers with how each of its steps ended: ``done``, or the name of the error and what it said.
+``open <uri>``, ``arm <failpoints>``, ``run <kind> <number of the case> <mark> <patient>``, ``init <uri> <schema>``,
+``flush``, which waits for what the handle does in the background, and ``close``. A run answers with how each of its
+steps ended: ``done``, or the name of the error and what it said.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ def main() -> None:
             answer = _run(graph, *given)
         else:
             graph.close()
-            graph = None
+            if command == "close":
+                graph = None
         print(json.dumps(answer), flush=True)
 
 

@@ -47,7 +47,7 @@ class DiskScene(Scene):
             meeting.with_name(f"{meeting.name}.release").touch()
             first.ends = step_ends(self.held.answer())
             self.held.ask("arm", "")
-            self.held.ask("close")
+            self.held.ask("flush")
         second.ends = impatient
         if impatient[-1].name == "LockTimeout":
             second.ends = step_ends(self.other.ask("run", case.other, ground.number, second.mark, True))

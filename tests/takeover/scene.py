@@ -66,7 +66,6 @@ class Scene:
     other: Actor = field(init=False)
     played: list[Case] = field(default_factory=list)
     _third: og.Graph | None = None
-    _other_has: str = ""
     _has_no_branches: bool = False
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
@@ -134,30 +133,26 @@ class Scene:
         assert self.held is not None
         with self.proxy.holding(hold):
             self.held.tell("run", case.held, ground.number, first.mark, False)
-            self._wait_for_request()
+            if not self._is_held():
+                first.ends = step_ends(self.held.answer())
+                self.held.tell("flush")  # what it does after it answered can be held too
+                self._is_held()
             if self.proxy.holds:
-                case.request = self.proxy.asked_for
-                if case.mode in FATAL:
-                    self.held.kill()
-                elif case.mode == "stopped":
-                    self.held.stop()
+                self._stop(case)
             second.ends = step_ends(self.other.ask("run", case.other, ground.number, second.mark, True))
             self.proxy.release(ENDS[case.mode])
-            if case.mode in FATAL and self.proxy.holds:
+            if case.mode in FATAL and case.request:
                 first.ends = first.ends or [StepEnd("unknown", "killed")]
+                self._start_again()
             else:
-                if case.mode == "stopped" and self.proxy.holds:
-                    self.held.go_on()
-                first.ends = first.ends or step_ends(self.held.answer())
-                noted += self._go_on_writing(case, ground) if self.thorough else []
-                self.held.ask("close")
-        if case.mode in FATAL and case.request:
-            self._start_again()
+                self._await_end(case, first)
+        if self.thorough and not (case.mode in FATAL and case.request):
+            noted += self._go_on_writing(case, ground)
         case.wrong += first.complaints(overtook=False) + second.complaints(overtook=True)
         self._check(case, ground, noted)
 
-    def _wait_for_request(self) -> None:
-        """Until the request is held, or the writer is through without it."""
+    def _is_held(self) -> bool:
+        """Wait until the request is held, or the writer is through without it."""
         assert self.held is not None
         actor = self.held
         wait_until(
@@ -166,12 +161,32 @@ class Scene:
             what="the writer to come to its request",
             pause=0.002,
         )
+        return self.proxy.holds
+
+    def _stop(self, case: Case) -> None:
+        assert self.held is not None
+        case.request = self.proxy.asked_for
+        if case.mode in FATAL:
+            self.held.kill()
+        elif case.mode == "stopped":
+            self.held.stop()
+
+    def _await_end(self, case: Case, first: Told) -> None:
+        """The held writer goes on, and has nothing under way any more."""
+        assert self.held is not None
+        if case.mode == "stopped" and case.request:
+            self.held.go_on()
+        if not first.ends:
+            first.ends = step_ends(self.held.answer())
+            self.held.tell("flush")
+        self.held.answer()
 
     def _go_on_writing(self, case: Case, ground: Ground) -> list[Operation]:
         """The held writer is alive and writes at once, with the handle that it has."""
         assert self.held is not None
         mark = f"w{ground.number}"
         end = step_ends(self.held.ask("run", "insert", ground.number, mark, True))[0]
+        self.held.ask("flush")
         if end.state != "acknowledged":
             case.wrong.append(f"the held writer cannot write any more: {end.name}: {end.text}")
             return [Operation(mark, writers.pair_values(mark))]
@@ -198,13 +213,13 @@ class Scene:
                 writers.insert(graph, ground.base, ground.branch)
         self.ready()
         assert self.held is not None
-        opening = [self.held] if self.uri == self._other_has else [self.held, self.other]
+        opening = [actor for actor in (self.held, self.other) if actor.has_open != self.uri]
         for actor in opening:
             actor.tell("open", self.uri)
         before = writers.present(graph, ground)
         for actor in opening:
             assert actor.answer()["name"] == "done"
-        self._other_has = self.uri
+            actor.has_open = self.uri
         noted = [Operation("before", before, state="acknowledged")]
         if "dead" in needs:
             noted.append(Operation("dead", writers.pair_values(f"dead{ground.number}")))
@@ -272,7 +287,7 @@ class Scene:
         """Both processes: what either of them still has to answer belongs to a case that is over."""
         for actor in filter(None, (self.held, self.other)):
             actor.kill()
-        self.held, self._other_has = None, ""
+        self.held = None
         self.other = self._start_other()
 
     def _start_other(self) -> Actor:

@@ -22,7 +22,6 @@ RIVALS = {
     "insert_spare": "drop_type",
     "recover": "insert",
     "reopen": "insert",
-    "heal": "insert",
     "indices": "insert",
 }
 

@@ -62,8 +62,9 @@ def _play(place: Scene, uri: str, hold: Hold) -> tuple[str, list[str]]:
             written = place.other.ask("run", "insert", 1, "b1", True)[0]["name"] == "done"
         place.proxy.release()
         first = held.answer()
-        held.ask("close")
-        place.other.ask("close")
+        for actor in (held, place.other):
+            actor.ask("close")
+            actor.has_open = ""
     return place.proxy.asked_for, _wrong(uri, first["name"], second["name"], written, first["text"])
 
 

@@ -114,5 +114,6 @@ def _open_beside_changes(place: Scene, uri: str) -> None:
         answers += place.other.answer()
     assert [end["name"] for end in answers] == ["done"] * CHANGES
     place.other.ask("close")
+    place.other.has_open = ""
     with og.open(uri, actor=ACTOR) as graph:
         assert {f"p_v{number}" for number in range(CHANGES)} <= set(graph.catalog.nodes["Company"].properties)

@@ -240,14 +240,14 @@ WRITERS: Mapping[str, Writer] = {
     "branch_delete": Writer((_delete,), frozenset({"base"})),
     "recreate": Writer((_delete, _create, _write), frozenset({"base"})),
     "branch_merge": Writer((_merge,), frozenset({"base"})),
-    "indices": Writer((Step(lambda graph, ground, mark: graph.ensure_indices()),)),
+    "indices": Writer((Step(lambda graph, ground, mark: graph.ensure_indices()),), frozenset({"old"})),
     "recover": Writer((Step(lambda graph, ground, mark: graph.recover()),), frozenset({"dead"})),
     "heal": Writer((Step(lambda graph, ground, mark: graph.recover()),)),
     "reopen": Writer((Step(_reopen),), frozenset({"dead"})),
 }
 
-#: Writers of one step: those that can be held.
-HELD = tuple(name for name, writer in WRITERS.items() if len(writer.steps) == 1)
+#: Those that can be held: writers of one step that find something to do.
+HELD = tuple(name for name, writer in WRITERS.items() if len(writer.steps) == 1 and name != "heal")
 SCHEMA_KINDS = frozenset({"add_type", "add_property", "drop_type", "insert_spare"})
 
 
