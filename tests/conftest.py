@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.distribution import ByFile, place
-from tests.support.moto_server import MotoServer, moto_server
+from tests.support.s3_server import S3Server, s3_server
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,14 +52,14 @@ def short_lives() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def s3() -> Iterator[MotoServer]:
+def s3() -> Iterator[S3Server]:
     """One S3 server per worker process, started by the first test that asks for it."""
-    with moto_server() as server:
+    with s3_server() as server:
         yield server
 
 
 @pytest.fixture
-def s3_root(s3: MotoServer) -> str:
+def s3_root(s3: S3Server) -> str:
     """An address in the bucket that no other test uses."""
     return f"{s3.url}/{uuid4().hex}"
 

@@ -14,7 +14,7 @@ from omnigraph.cli.errors import UsageError
 from omnigraph.cli.flags import Accepts, Check, Flags
 from omnigraph.errors import InputError
 from tests.support.command_line import CommandLine
-from tests.support.moto_server import MotoServer
+from tests.support.s3_server import S3Server
 
 #: The flags that a group of verbs takes, from the table of the interface.
 TABLE = {
@@ -165,7 +165,7 @@ def test_the_operators_file_gives_address_actor_and_format(shell: CommandLine) -
 
 
 @pytest.mark.s3
-def test_destroying_remote_data_needs_consent(shell: CommandLine, s3: MotoServer, s3_root: str) -> None:
+def test_destroying_remote_data_needs_consent(shell: CommandLine, s3: S3Server, s3_root: str) -> None:
     environment = s3.env()
     shell.ok("init", s3_root, "--schema", "people.pg", **environment)
     shell.ok("branch", "create", "x", "--store", s3_root, "--quiet", **environment)

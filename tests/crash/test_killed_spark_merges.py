@@ -11,7 +11,7 @@ import pytest
 import omnigraph as og
 from tests.support.crash_checks import assert_whole, records
 from tests.support.fault_proxy import Fault, FaultProxy
-from tests.support.moto_server import MotoServer
+from tests.support.s3_server import S3Server
 from tests.support.spark_job import ROWS, SCHEMA, counts, run_child, run_job, write_input
 
 pytestmark = [pytest.mark.torture, pytest.mark.timeout(900)]
@@ -49,7 +49,7 @@ def test_a_killed_driver_of_a_merge_leaves_all_or_nothing(failpoint: str, landed
 @pytest.mark.s3
 @pytest.mark.parametrize("kind", ["reset_after", "503", "late"])
 def test_a_load_whose_store_misbehaves_now_and_then_is_there_once(
-    kind: str, s3: MotoServer, s3_root: str, tmp_path: Path
+    kind: str, s3: S3Server, s3_root: str, tmp_path: Path
 ) -> None:
     """Driver and executors talk through the same wire; each job meets one fault, at another of its requests."""
     og.init(s3_root, SCHEMA).close()

@@ -23,7 +23,7 @@ from tests.support.fault_proxy import Fault, FaultProxy
 from tests.support.kill_runner import CHILD_SECONDS
 from tests.support.ledger import Ledger
 from tests.support.light_python import run_module
-from tests.support.moto_server import MotoServer
+from tests.support.s3_server import S3Server
 
 #: Requests of one operation at most; a sweep that comes here does not end.
 MOST = 120
@@ -135,7 +135,7 @@ class Scene:
 
 
 @contextmanager
-def scene(server: MotoServer, uri: str, folder: Path) -> Iterator[Scene]:
+def scene(server: S3Server, uri: str, folder: Path) -> Iterator[Scene]:
     """A new graph with a few rows, checked at the end of the block."""
     og.init(uri, SCHEMA, actor=ACTOR).close()
     proxy = FaultProxy(server.endpoint)

@@ -9,7 +9,7 @@ import pytest
 from tests.faults.operations import OPERATIONS
 from tests.faults.scene import scene
 from tests.support.fault_proxy import READS
-from tests.support.moto_server import MotoServer
+from tests.support.s3_server import S3Server
 
 pytestmark = pytest.mark.s3
 
@@ -20,7 +20,7 @@ FOR_GOOD = 10_000
 @pytest.mark.torture
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_lost_answer_to_any_request_is_no_lost_write(
-    operation: str, s3: MotoServer, s3_root: str, tmp_path: Path
+    operation: str, s3: S3Server, s3_root: str, tmp_path: Path
 ) -> None:
     with scene(s3, s3_root, tmp_path) as place:
         place.sweep(operation, "reset_after")
@@ -30,7 +30,7 @@ def test_a_lost_answer_to_any_request_is_no_lost_write(
 @pytest.mark.torture
 @pytest.mark.parametrize("kind", ["late", "reset_before", "500", "503", "429", "409", "412"])
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_one_bad_answer_at_any_request(operation: str, kind: str, s3: MotoServer, s3_root: str, tmp_path: Path) -> None:
+def test_one_bad_answer_at_any_request(operation: str, kind: str, s3: S3Server, s3_root: str, tmp_path: Path) -> None:
     with scene(s3, s3_root, tmp_path) as place:
         place.sweep(operation, kind)
 
@@ -39,7 +39,7 @@ def test_one_bad_answer_at_any_request(operation: str, kind: str, s3: MotoServer
 @pytest.mark.parametrize("kind", ["503", "reset_after"])
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_a_store_that_stays_down_from_any_request_on(
-    operation: str, kind: str, s3: MotoServer, s3_root: str, tmp_path: Path
+    operation: str, kind: str, s3: S3Server, s3_root: str, tmp_path: Path
 ) -> None:
     with scene(s3, s3_root, tmp_path) as place:
         place.sweep(operation, kind, times=FOR_GOOD)
@@ -48,6 +48,6 @@ def test_a_store_that_stays_down_from_any_request_on(
 
 @pytest.mark.torture
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_half_an_answer_at_any_read(operation: str, s3: MotoServer, s3_root: str, tmp_path: Path) -> None:
+def test_half_an_answer_at_any_read(operation: str, s3: S3Server, s3_root: str, tmp_path: Path) -> None:
     with scene(s3, s3_root, tmp_path) as place:
         place.sweep(operation, "cut", step=3, methods=READS)

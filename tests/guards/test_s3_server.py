@@ -6,6 +6,8 @@ import os
 import socket
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,16 +15,20 @@ import lance
 import obstore
 import pyarrow as pa
 import pytest
+from botocore.exceptions import ClientError
 from obstore.exceptions import AlreadyExistsError, PreconditionError
 from obstore.store import S3Store
 
-from tests.support.moto_server import MotoServer, moto_server
+from tests.support.moto_server import moto_server
+from tests.support.s3_server import S3Server
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from obstore import UpdateVersion  # exists for type checkers only
 
 pytestmark = pytest.mark.s3
+
+RIVALS = 8
 
 
 def test_the_second_create_of_one_object_is_refused(s3_root: str) -> None:
@@ -45,13 +51,41 @@ def test_a_replace_with_a_stale_etag_is_refused(s3_root: str) -> None:
     assert bytes(obstore.get(store, "lease").bytes()) == b"second"
 
 
+@pytest.mark.parametrize("condition", ["new", "unchanged"])
+def test_of_many_conditional_writes_at_once_one_wins(s3: S3Server, s3_root: str, condition: str) -> None:
+    key = f"{s3_root.removeprefix(f'{s3.url}/')}/lease"
+    clients = [s3.client() for _ in range(RIVALS)]
+    for number in range(10):
+        if condition == "unchanged":
+            tag = clients[0].put_object(Bucket=s3.bucket, Key=key, Body=f"before {number}".encode())["ETag"]
+            wanted = {"Key": key, "IfMatch": tag}
+        else:
+            wanted = {"Key": f"{key}-{number}", "IfNoneMatch": "*"}
+        start = threading.Barrier(RIVALS)
+
+        def put(rival: int, wanted: dict[str, str] = wanted, start: threading.Barrier = start) -> bool:
+            start.wait(30)
+            try:
+                clients[rival].put_object(Bucket=s3.bucket, Body=f"by {rival}".encode(), **wanted)
+            except ClientError as error:
+                assert error.response["ResponseMetadata"]["HTTPStatusCode"] in (409, 412)
+                return False
+            return True
+
+        with ThreadPoolExecutor(RIVALS) as pool:
+            won = [rival for rival, done in enumerate(pool.map(put, range(RIVALS))) if done]
+        assert len(won) == 1
+        content = clients[0].get_object(Bucket=s3.bucket, Key=wanted["Key"])["Body"].read()
+        assert content == f"by {won[0]}".encode()
+
+
 def test_lance_writes_and_reads_through_the_environment(s3_root: str) -> None:
     uri = f"{s3_root}/people.lance"
     lance.write_dataset(pa.table({"id": ["a", "b"]}), uri)
     assert lance.dataset(uri).count_rows() == 2
 
 
-def test_each_root_is_empty(s3: MotoServer, s3_root: str) -> None:
+def test_each_root_is_empty(s3: S3Server, s3_root: str) -> None:
     assert s3_root.startswith(f"{s3.url}/")
     assert list(obstore.list(S3Store.from_url(s3_root))) == []
 

@@ -24,7 +24,8 @@ from omnigraph.errors import (
     StoreUnavailable,
     UnreadableSidecar,
 )
-from tests.support.moto_server import MotoServer, moto_server
+from tests.support.moto_server import moto_server
+from tests.support.s3_server import S3Server
 from tests.support.small_graphs import ids_of, listing, people, persons, run_child
 
 BOUND_SECONDS = 30.0
@@ -182,7 +183,7 @@ def _within_bound(call: Callable[[], object]) -> OmniGraphError:
 
 
 @pytest.mark.s3
-def test_a_missing_bucket_is_named(s3: MotoServer) -> None:
+def test_a_missing_bucket_is_named(s3: S3Server) -> None:
     for call in (
         lambda: og.open("s3://no-such-bucket-here/g"),
         lambda: og.open("s3://no-such-bucket-here/g", mode="ro"),

@@ -11,7 +11,7 @@ import omnigraph as og
 from benchmarks.storage.calls import Tally, tally
 from benchmarks.storage.proxy import CountingProxy
 from omnigraph import limits
-from tests.support.moto_server import MotoServer
+from tests.support.s3_server import S3Server
 from tests.support.small_graphs import people, persons
 
 pytestmark = pytest.mark.s3
@@ -21,7 +21,7 @@ MOST_CALLS = 21
 
 
 @pytest.fixture
-def proxy(s3: MotoServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[CountingProxy]:
+def proxy(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[CountingProxy]:
     counting = CountingProxy(s3.endpoint)
     with counting.serve() as address:
         monkeypatch.setenv("AWS_ENDPOINT_URL", address)

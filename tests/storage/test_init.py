@@ -17,7 +17,7 @@ from omnigraph.errors import AlreadyInitialized, CorruptGraph, GraphNotFound, Sc
 from omnigraph.schema import paths
 from omnigraph.write.change import Change
 from tests.support.foreign_writer import MANIFEST_SCHEMA
-from tests.support.moto_server import MotoServer
+from tests.support.s3_server import S3Server
 from tests.support.small_graphs import PEOPLE, files_below, ids_of, listing, people, persons, run_child, start_child
 from tests.support.waiting import wait_until
 
@@ -284,7 +284,7 @@ def test_a_graph_lives_in_a_directory_of_any_name(tmp_path: Path, name: str) -> 
 
 @pytest.mark.s3
 @pytest.mark.parametrize("name", ["a#b", "ü %20"])
-def test_a_graph_lives_below_a_prefix_of_any_name(s3: MotoServer, s3_root: str, name: str) -> None:
+def test_a_graph_lives_below_a_prefix_of_any_name(s3: S3Server, s3_root: str, name: str) -> None:
     with people(f"{s3_root}/{name}/g", "a") as graph:
         graph.branches.create("side/x")
         graph.write([persons("b")], branch="side/x")

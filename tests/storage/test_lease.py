@@ -18,7 +18,7 @@ from omnigraph.storage.lease import Lease
 from omnigraph.storage.location import parse_location
 from omnigraph.storage.objects import Objects
 from omnigraph.storage.store import GraphStore
-from tests.support.moto_server import MotoServer
+from tests.support.s3_server import S3Server
 from tests.support.small_graphs import ids_of, people, persons, run_child, start_child
 from tests.support.waiting import wait_until
 
@@ -112,7 +112,7 @@ def test_the_epoch_grows_with_every_taking(objects: Objects) -> None:
     assert _stored(objects)["epoch"] == seen[-1]
 
 
-def test_a_dead_owner_on_this_machine_is_recognised_at_once(s3: MotoServer, s3_root: str, objects: Objects) -> None:
+def test_a_dead_owner_on_this_machine_is_recognised_at_once(s3: S3Server, s3_root: str, objects: Objects) -> None:
     code = (
         "import sys, time, os, signal\n"
         "from omnigraph.storage.lease import Lease\n"
@@ -202,7 +202,7 @@ def test_work_that_takes_longer_than_a_lease_keeps_it(objects: Objects, monkeypa
 
 
 def test_a_writer_that_was_paused_too_long_cannot_publish(
-    s3: MotoServer, s3_root: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+    s3: S3Server, s3_root: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It holds staged tables and stands before the publish; meanwhile another process takes over and finishes it."""
     monkeypatch.setenv("OMNIGRAPH_LEASE_SECONDS", "0.5")
@@ -245,7 +245,7 @@ def test_the_epoch_is_in_the_head_and_grows(s3_root: str) -> None:
         assert graph._store.snapshot("main").epoch > first > 0
 
 
-def test_a_copied_graph_with_a_fresh_lease_can_be_written(s3: MotoServer, s3_root: str) -> None:
+def test_a_copied_graph_with_a_fresh_lease_can_be_written(s3: S3Server, s3_root: str) -> None:
     with people(s3_root, "a") as graph:
         graph.write([persons("b")])
         epoch = graph._store.snapshot("main").epoch

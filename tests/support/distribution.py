@@ -17,7 +17,7 @@ _WITH_SESSION = ("tests/spark/", "tests/parity/", "tests/crash/test_killed_spark
 _WITHOUT = ("tests/spark/test_cluster.py", "tests/spark/test_connect.py")
 
 #: Folders whose tests start many processes, and those that need milliseconds a test.
-_LONG = ("tests/spark/", "tests/docs/", "tests/benchmarks/", "tests/crash/", "tests/model/", "tests/race/")
+_LONG = tuple(f"tests/{name}/" for name in ("spark", "docs", "benchmarks", "crash", "model", "race", "takeover"))
 _SHORT = ("tests/guards/", "tests/language/", "tests/query/", "tests/schema/")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -79,7 +80,7 @@ class FaultProxy:
     def serve(self) -> Iterator[str]:
         """Run for the length of the block; gives the proxy's own address."""
         handler = type("Handler", (_Handler,), {"proxy": self})
-        server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        server = _Server(("127.0.0.1", 0), handler)
         server.daemon_threads = True
         thread = threading.Thread(target=server.serve_forever, name="fault-proxy", daemon=True)
         thread.start()
@@ -122,12 +123,12 @@ class FaultProxy:
             self.on_fault(f"{fault.kind} at {method} {path}")
         return fault.kind
 
-    def forward(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> _Answer:
+    def forward(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> Answer:
         connection = HTTPConnection(urlsplit(self.upstream).netloc, timeout=60)
         try:
             connection.request(method, path, body or None, headers)
             answer = connection.getresponse()
-            return _Answer(answer.status, answer.getheaders(), answer.read())
+            return Answer(answer.status, answer.getheaders(), answer.read())
         finally:
             connection.close()
 
@@ -138,10 +139,19 @@ class FaultProxy:
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class Answer:
+    """What the server said."""
+
     status: int
     headers: list[tuple[str, str]]
     content: bytes
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that was killed ends its connections; that is no news."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -159,7 +169,7 @@ class _Handler(BaseHTTPRequestHandler):
         kind = self.proxy.choose(self.command, self.path, conditional)
         if kind in _REFUSALS:
             status, code = _REFUSALS[kind]
-            self._answer(_Answer(status, [("Content-Type", "application/xml")], _error_body(code)))
+            self._answer(Answer(status, [("Content-Type", "application/xml")], _error_body(code)))
         elif kind == "reset_before":
             self._hang_up()
         elif kind == "late":
@@ -172,7 +182,7 @@ class _Handler(BaseHTTPRequestHandler):
             else:
                 self._answer(answer, cut=kind == "cut")
 
-    def _answer(self, answer: _Answer, cut: bool = False) -> None:
+    def _answer(self, answer: Answer, cut: bool = False) -> None:
         self.send_response_only(answer.status)
         for name, value in answer.headers:
             if name.lower() not in _PER_HOP or (self.command == "HEAD" and name.lower() == "content-length"):

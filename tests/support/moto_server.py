@@ -6,66 +6,32 @@ Lance, obstore and boto3 at the server; afterwards the environment is what it wa
 
 from __future__ import annotations
 
-import os
 import selectors
 import subprocess
 import sys
 import tempfile
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
-import boto3
-
+from tests.support.s3_server import S3Server, environment
 from tests.support.waiting import wait_until
 
 BUCKET = "omnigraph-test"
-REGION = "us-east-1"
 START_SECONDS = 60.0
 STOP_SECONDS = 5.0
 
 _CHILD = Path(__file__).with_name("moto_child.py")
 
-# A developer's own account must not leak into a test run.
-_FOREIGN = ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL_S3")
-
 
 @dataclass(frozen=True, slots=True)
-class MotoServer:
-    """A running server with one empty bucket."""
+class MotoServer(S3Server):
+    """A server of our own, with one empty bucket."""
 
-    endpoint: str
-    bucket: str
-    pid: int
-
-    @property
-    def url(self) -> str:
-        """The bucket as an address, without a slash at the end."""
-        return f"s3://{self.bucket}"
-
-    def env(self) -> dict[str, str]:
-        """What a client needs; pass it to child processes that do not inherit the environment."""
-        return {
-            "AWS_ENDPOINT_URL": self.endpoint,
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
-            "AWS_REGION": REGION,
-            "AWS_ALLOW_HTTP": "1",
-            "AWS_EC2_METADATA_DISABLED": "true",
-        }
-
-    def client(self) -> Any:
-        """A new boto3 S3 client."""
-        return boto3.client(
-            "s3",
-            endpoint_url=self.endpoint,
-            aws_access_key_id="test",
-            aws_secret_access_key="test",
-            region_name=REGION,
-        )
+    pid: int = 0
 
     def reset(self) -> None:
         """Drop everything the server holds and make the empty bucket again."""
@@ -74,6 +40,14 @@ class MotoServer:
             answer.read()
         self.client().create_bucket(Bucket=self.bucket)
 
+    @property
+    def is_slow_when_full(self) -> bool:
+        return True
+
+    @property
+    def checks_signatures(self) -> bool:
+        return False
+
 
 @contextmanager
 def moto_server(bucket: str = BUCKET) -> Iterator[MotoServer]:
@@ -81,7 +55,7 @@ def moto_server(bucket: str = BUCKET) -> Iterator[MotoServer]:
     with tempfile.TemporaryFile() as log, _process(log) as child:
         server = MotoServer(endpoint=f"http://127.0.0.1:{_port(child, log)}", bucket=bucket, pid=child.pid)
         wait_until(lambda: _answers(server.endpoint), timeout=START_SECONDS, what="an answer from the S3 server")
-        with _environment(server.env()):
+        with environment(server.env()):
             server.client().create_bucket(Bucket=bucket)
             yield server
 
@@ -123,23 +97,3 @@ def _answers(endpoint: str) -> bool:
 def _loopback_opener() -> urllib.request.OpenerDirector:
     """An opener that ignores any proxy of the machine."""
     return urllib.request.build_opener(urllib.request.ProxyHandler({}))
-
-
-@contextmanager
-def _environment(wanted: Mapping[str, str]) -> Iterator[None]:
-    exempt = ",".join(filter(None, ["127.0.0.1", os.environ.get("NO_PROXY", "")]))
-    changes: dict[str, str | None] = {**wanted, **dict.fromkeys(_FOREIGN), "NO_PROXY": exempt}
-    before = {name: os.environ.get(name) for name in changes}
-    _apply(changes)
-    try:
-        yield
-    finally:
-        _apply(before)
-
-
-def _apply(changes: Mapping[str, str | None]) -> None:
-    for name, value in changes.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value

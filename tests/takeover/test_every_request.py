@@ -1,0 +1,58 @@
+"""Every writer held at every request, against every other one: the long version. Each test prints how many it held."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.holding_proxy import ANY
+from tests.takeover.case import Mode
+from tests.takeover.scene import Scene
+from tests.takeover.writers import HELD, WRITERS
+
+pytestmark = [pytest.mark.s3, pytest.mark.torture]
+
+#: Whom each writer has most to fear from; itself, where nothing else is said.
+RIVALS = {
+    "company": "insert",
+    "branch_create": "create_write",
+    "branch_delete": "recreate",
+    "branch_merge": "branch_write",
+    "branch_write": "recreate",
+    "drop_type": "insert_spare",
+    "insert_spare": "drop_type",
+    "recover": "insert",
+    "reopen": "insert",
+    "indices": "insert",
+}
+
+
+def _sweep(place: Scene, capsys: pytest.CaptureFixture[str], held: str, other: str, mode: Mode, reads: bool) -> None:
+    count = place.sweep(held, other, mode, **({"methods": ANY} if reads else {}))
+    with capsys.disabled():
+        wrong = sum(bool(case.wrong) for case in place.played)
+        print(f"\n{held} held at {count} requests, {mode}, overtaken by {other}: {wrong} wrong")
+    place.finish()
+
+
+@pytest.mark.parametrize("other", WRITERS)
+@pytest.mark.parametrize("held", HELD)
+def test_every_writer_against_every_other(
+    thorough_place: Scene, capsys: pytest.CaptureFixture[str], held: str, other: str
+) -> None:
+    _sweep(thorough_place, capsys, held, other, "late", reads=False)
+
+
+@pytest.mark.parametrize("mode", ["lost", "unheard", "stopped", "killed", "dead"])
+@pytest.mark.parametrize("held", HELD)
+def test_every_end_of_the_held_request(
+    thorough_place: Scene, capsys: pytest.CaptureFixture[str], held: str, mode: Mode
+) -> None:
+    _sweep(thorough_place, capsys, held, RIVALS.get(held, held), mode, reads=False)
+
+
+@pytest.mark.parametrize("mode", ["late", "killed"])
+@pytest.mark.parametrize("held", HELD)
+def test_every_request_that_reads(
+    thorough_place: Scene, capsys: pytest.CaptureFixture[str], held: str, mode: Mode
+) -> None:
+    _sweep(thorough_place, capsys, held, RIVALS.get(held, held), mode, reads=True)
