@@ -13,6 +13,7 @@ import pytest
 import omnigraph as og
 from omnigraph import ids, limits
 from omnigraph.errors import CorruptGraph
+from omnigraph.storage import manifest
 from omnigraph.storage import snapshot as snapshots
 from omnigraph.storage.commit.publish import GraphChange, publish
 from omnigraph.storage.commit.sidecar import CommitDraft
