@@ -25,3 +25,6 @@ SCHEMA = r"/_schema[^/]*$"
 
 #: Objects are removed. Which ones is in the body.
 PURGED = r"\?delete"
+
+#: All but the copies of the commits, which are made when the writer has been answered.
+NO_COPY = r"^(?!.*_graph_commit)"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.holding_proxy import Hold
-from tests.takeover.requests import PUBLISH, RECORD, SCHEMA
+from tests.takeover.requests import NO_COPY, PUBLISH, RECORD, SCHEMA
 from tests.takeover.scene import Scene
 
 pytestmark = [pytest.mark.s3, pytest.mark.slow]
@@ -45,7 +45,7 @@ DECIDING = [
 @pytest.mark.timeout(900)  # about a second a request on a quiet machine
 @pytest.mark.parametrize(("held", "other"), SWEPT)
 def test_a_writer_that_is_overtaken_at_any_of_its_requests(place: Scene, held: str, other: str) -> None:
-    place.sweep(held, other)
+    place.sweep(held, other, part=NO_COPY)
     place.finish()
 
 

@@ -10,7 +10,7 @@ import omnigraph as og
 from tests.support.holding_proxy import ANY, Hold
 from tests.takeover.case import Mode
 from tests.takeover.disk import disk_scene
-from tests.takeover.requests import BRANCH_NAMES, PURGED, RECORD, TABLE
+from tests.takeover.requests import BRANCH, BRANCH_NAMES, PURGED, RECORD, TABLE
 from tests.takeover.scene import Scene
 from tests.takeover.writers import ACTOR, SCHEMA
 
@@ -75,16 +75,17 @@ def test_an_append_that_lands_on_top_of_its_own_redo_is_there_once(place: Scene,
     place.finish()
 
 
-@pytest.mark.parametrize(
-    ("held", "other"),
-    [
-        ("branch_create", "create_delete"),
-        ("branch_create", "create_again"),
-        pytest.param("branch_delete", "branch_delete", marks=pytest.mark.torture),
-    ],
-)
-def test_late_requests_about_a_name_that_was_used_again(place: Scene, held: str, other: str) -> None:
-    place.sweep(held, other)
+@pytest.mark.parametrize("part", [BRANCH, r"__manifest/tree/[^?]*_versions/"])
+@pytest.mark.parametrize("other", ["create_delete", "create_again"])
+def test_a_late_create_of_a_name_that_was_used_again(place: Scene, other: str, part: str) -> None:
+    place.play_at("branch_create", other, Hold(part=part))
+    place.finish()
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("other", ["branch_delete", "recreate"])
+def test_a_late_delete_of_a_name_that_was_used_again(place: Scene, other: str) -> None:
+    place.sweep("branch_delete", other)
     place.finish()
 
 
