@@ -73,6 +73,7 @@ def test_a_writer_and_a_reader_hardly_grow_over_a_thousand_commits(tmp_path: Pat
 
 
 @pytest.mark.torture
+@pytest.mark.timeout(4 * 3_600)
 def test_a_writer_and_a_reader_hardly_grow_over_twenty_thousand_commits(tmp_path: Path) -> None:
     for role, times in _growth(tmp_path / "g", ("writer", "reader"), 20_000).items():
         assert times < 1.2, role

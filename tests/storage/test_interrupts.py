@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import signal
-import time
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -98,8 +98,9 @@ def test_a_child_that_is_interrupted_at_many_moments_always_ends_by_the_interrup
             assert child.stdout is not None
             for _ in range(times):
                 assert child.stdout.readline() == "working\n"
-                time.sleep(moments.uniform(0, 0.15))  # the moment of the interrupt is what varies
-                child.send_signal(signal.SIGINT)
+                signal_later = threading.Timer(moments.uniform(0, 0.15), child.send_signal, (signal.SIGINT,))
+                signal_later.start()
+                signal_later.join()
             _, said = child.communicate(timeout=60)
         finally:
             child.kill()
