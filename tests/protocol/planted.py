@@ -13,7 +13,7 @@ from omnigraph.errors import BranchExists, RecoveryRequired, UncoveredDrift
 from omnigraph.history import branches
 from omnigraph.storage import manifest
 from omnigraph.storage.branch_entries import BranchEntries, BranchEntry, _path, _text
-from omnigraph.storage.commit import protocol
+from omnigraph.storage.commit import protocol, workspace
 from omnigraph.storage.commit.publish import Published, StagedPublish
 from omnigraph.storage.recovery import finish, sweep
 from tests.protocol.store import SimulatedDoor, SimulatedStore
@@ -76,7 +76,7 @@ def _publish_on_any_head(publish: Callable[..., Published | None]) -> Callable[.
 DEFECTS: dict[str, tuple[tuple[tuple[str, ...], bool], Callable[[], list[Any]]]] = {
     "V1 a fork that looks left over is dropped": (
         (("append_dev", "append_dev"), True),
-        lambda: [patch.object(protocol, "writable", _drop_and_fork)],
+        lambda: [patch.object(workspace, "writable", _drop_and_fork)],
     ),
     "V2 leftovers of a free name are removed": (
         (("make_dev", "make_dev"), False),

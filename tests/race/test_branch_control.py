@@ -114,6 +114,10 @@ def test_a_writer_does_not_commit_files_that_went_away_with_the_branch_it_staged
     assert_quiet(target.uri, ["main", BRANCH])
 
 
+#: Also a version that the branch of this name does not have yet, now that it is another one.
+_OF_A_BRANCH_THAT_IS_GONE = {"BranchNotFound", "StoreUnavailable", "HistoricalVersionReclaimed", "CommitNotFound"}
+
+
 def storm(uri: str, folder: Path, generations: int, writers: int, env: dict[str, str] | None = None) -> None:
     """A branch that comes and goes under writers and a reader; none of them may fail in a way that is not ours."""
     race_graph.init(uri)
@@ -135,7 +139,7 @@ def storm(uri: str, folder: Path, generations: int, writers: int, env: dict[str,
         for (role, _), child in zip(roles, children, strict=True):
             errors, complaint = child.communicate(timeout=240)
             assert child.returncode == 0, f"the {role} failed: {complaint[-3000:]}"
-            surprising = set(errors.split()) - {"BranchNotFound", "StoreUnavailable", "HistoricalVersionReclaimed"}
+            surprising = set(errors.split()) - _OF_A_BRANCH_THAT_IS_GONE
             assert not surprising, f"the {role} met {surprising}"
     assert_quiet(uri, ["main"])
 

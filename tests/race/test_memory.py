@@ -67,9 +67,9 @@ def _unsynced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMNIGRAPH_FSYNC", "0")
 
 
-def test_a_writer_and_a_reader_hardly_grow_over_a_thousand_commits(tmp_path: Path) -> None:
-    for role, times in _growth(tmp_path / "g", ("writer", "reader"), WARM + 1_000).items():
-        assert times < 1.13, role
+def test_a_writer_and_a_reader_hardly_grow_over_some_hundred_commits(tmp_path: Path) -> None:
+    for role, times in _growth(tmp_path / "g", ("writer", "reader"), WARM + 500).items():
+        assert times < 1.09, role
 
 
 @pytest.mark.torture

@@ -1,4 +1,4 @@
-"""Keeps the storage libraries out of processes in which they cannot work.
+"""Keeps the storage libraries out of processes in which they cannot work, and within bounds where they can.
 
 Threads do not survive a fork, and those behind Lance and obstore are waited for by whoever uses them next: forever.
 So a process that was forked after they had been used is told so. One that was forked before may use them.
@@ -6,9 +6,12 @@ So a process that was forked after they had been used is told so. One that was f
 
 from __future__ import annotations
 
+import ctypes
 import os
 
 from omnigraph.errors import ForkedProcess
+
+_ARENA_MAX = -8  # M_ARENA_MAX of malloc.h
 
 _used = False
 _is_forked = False
@@ -26,7 +29,20 @@ def use_storage() -> None:
             "this process was forked from one that had used the storage libraries, whose threads do not survive a fork",
             hint="start a new process (spawn)",
         )
-    _used = True
+    if not _used:
+        _used = True
+        _bound_arenas()
+
+
+def _bound_arenas() -> None:
+    """One region of the C library's memory per processor.
+
+    By default it makes eight, one for each thread of the libraries as they come, and hardly returns anything from them:
+    a process that commits all day grows by that. Whoever set a number is left alone.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # of the GNU C library only
+    if mallopt is not None and not {"MALLOC_ARENA_MAX", "GLIBC_TUNABLES"} & os.environ.keys():
+        mallopt(_ARENA_MAX, max(2, os.cpu_count() or 1))
 
 
 def is_forked() -> bool:
