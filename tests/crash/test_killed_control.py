@@ -132,11 +132,16 @@ def test_a_branch_whose_creation_was_killed_on_s3_is_complete_or_absent(
     _kill_create(s3_root, tmp_path, point)
 
 
+def _is_made(uri: str, point: str) -> bool:
+    """On a disk a ref without an entry is a branch, as other software makes one."""
+    return point == "branch_create.after_entry" or (point == "branch_create.after_ref" and "://" not in uri)
+
+
 def _kill_create(uri: str, folder: Path, point: str) -> None:
     ledger = arrange(uri, folder, Case(_ANY, "main", "insert_one")).target.ledger
     kill_child(Target(uri, BRANCH, ledger), "create=", point)
     with og.open(uri, actor=ACTOR) as graph:
-        assert (BRANCH in graph.branches) == (point == "branch_create.after_entry")
+        assert (BRANCH in graph.branches) == _is_made(uri, point)
         if BRANCH not in graph.branches:
             graph.branches.create(BRANCH)
         with pytest.raises(BranchExists):
@@ -155,7 +160,7 @@ def test_a_branch_whose_creation_failed_is_complete_or_absent(tmp_path: Path, po
         with pytest.raises((StoreUnavailable, ConnectionError)):
             graph.branches.create(BRANCH)
         failpoints.arm("")
-        assert (BRANCH in graph.branches) == (point == "branch_create.after_entry")
+        assert (BRANCH in graph.branches) == _is_made(uri, point)
         if BRANCH not in graph.branches:
             graph.branches.create(BRANCH)
         perform(graph, "insert_many", BRANCH, Ledger(ledger), "next")

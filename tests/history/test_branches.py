@@ -173,7 +173,7 @@ def test_a_failed_create_leaves_a_branch_or_none(graph: og.Graph, failpoint: str
             graph.branches.create("side")
     finally:
         failpoints.arm("")
-    if not failpoint.endswith("after_entry"):
+    if failpoint.endswith("before_ref"):
         graph.branches.create("side")
     graph.write([persons("x")], branch="side")
     assert ids_of(graph, "Person", "side") == {"a", "b", "x"}

@@ -32,13 +32,13 @@ def _drop_and_fork(store: SimulatedStore, snapshot: Any, pin: Any) -> Any:
     return snapshot.lineage, store.tables.fork(pin.location, snapshot.lineage, pin.branch, pin.version)
 
 
-def _take_the_plain_name(store: SimulatedStore, name: str, parent: str) -> tuple[BranchEntry, str]:
+def _take_the_plain_name(store: SimulatedStore, name: str, parent: str) -> tuple[BranchEntry, str | None]:
     """A name that looks free is cleared of leftovers and used again."""
     found = store.entries.read(name)
     if found is not None and found[0].state == "live":
         raise BranchExists(name)
     store.tables.drop_branch(manifest.PATH, name)
-    return BranchEntry(name, name, ids.new_ulid(), parent, 0, "making"), ""
+    return BranchEntry(name, name, ids.new_ulid(), parent, 0, "making"), None
 
 
 def _put_in_any_case(self: BranchEntries, entry: BranchEntry, tag: str | None) -> str:
@@ -81,7 +81,7 @@ DEFECTS: dict[str, tuple[tuple[tuple[str, ...], bool], Callable[[], list[Any]]]]
     "V2 leftovers of a free name are removed": (
         (("make_dev", "make_dev"), False),
         lambda: [
-            patch.object(branches, "_take", _take_the_plain_name),
+            patch.object(branches, "_free_entry", _take_the_plain_name),
             patch.object(BranchEntries, "put", _put_in_any_case),
         ],
     ),

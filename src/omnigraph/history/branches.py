@@ -45,15 +45,20 @@ class Branch:
 def create_branch(store: GraphStore, name: str, from_: str, at: At | None) -> Branch:
     """Make a branch from the newest state of another one, or from a commit, version or time of it.
 
-    The name is taken first, by compare-and-swap on its entry, together with a lineage that nobody else writes to; the
-    branch exists when its entry says so. Whoever is late at any of it finds the entry changed and has made nothing.
+    On an object store the name is taken first, by compare-and-swap on its entry, together with a lineage that nobody
+    else writes to; the branch exists when its entry says so. Whoever is late at any of it finds the entry changed and
+    has made nothing.
     """
     name = _new_name(name)
     with store.sections.hold(CONTROL):
         _require_no_overlap(store, name)
-        locate(store, from_, at)  # refuses what is not there before the name is taken
-        entry, tag = _take(store, name, from_)
-        source_branch, version = locate(store, from_, at)  # what was removed since may count on the name being seen
+        source_branch, version = locate(store, from_, at)
+        entry, tag = _free_entry(store, name, source_branch)
+        if not store.location.is_local:
+            tag = store.entries.put(entry, tag)
+            if tag is None:
+                raise _exists(name)
+            source_branch, version = locate(store, from_, at)  # whoever removes what was there before sees the name now
         parent = store.branch_ref(source_branch)
         failpoints.reach("branch_create.before_ref")
         source = store.refresh(source_branch, migrate_layout=True)
@@ -68,23 +73,24 @@ def create_branch(store: GraphStore, name: str, from_: str, at: At | None) -> Br
     return Branch(name, source_branch)
 
 
-def _take(store: GraphStore, name: str, parent: str) -> tuple[BranchEntry, str]:
-    """Enter a branch that is being made. One that somebody began to make and did not finish is taken over."""
+def _free_entry(store: GraphStore, name: str, parent: str) -> tuple[BranchEntry, str | None]:
+    """The entry of a branch that is being made, and the tag of the one it replaces: of a deleted branch, or of one that
+    somebody began to make and did not finish.
+
+    Under its plain name other software finds a branch too. On an object store that name may be used once, because
+    nobody knows what may still come there. On a disk nobody is late.
+    """
     found = store.entries.read(name)
     lineage = name if found is None else found[0].lineage
     if (found is None or found[0].state == "live") and store.tables.ref(manifest.PATH, lineage) is not None:
         raise _exists(name)
-    if store.location.is_local:
+    tree = f"{manifest.PATH}/tree/{name}"
+    if store.location.is_local and (found is not None or store.objects.any_below(tree)):
         _remove_leftovers(store, name)
-    # Under its plain name other software finds a branch too. On an object store that name may be used once: nobody
-    # knows what may still come there.
     unused = found is None or store.location.is_local
-    plain = unused and not store.objects.any_below(f"{manifest.PATH}/tree/{name}")
+    plain = unused and not store.objects.any_below(tree)
     entry = BranchEntry(name, name if plain else ids.new_lineage(name), ids.new_ulid(), parent, 0, "making")
-    tag = store.entries.put(entry, found[1] if found is not None else None)
-    if tag is None:
-        raise _exists(name)
-    return entry, tag
+    return entry, found[1] if found is not None else None
 
 
 def _forked(store: GraphStore, entry: BranchEntry, parent: BranchRef, version: int) -> Handle:
