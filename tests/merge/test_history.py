@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import omnigraph as og
 from omnigraph import limits
 from omnigraph.errors import BranchNotFound, InputError, InvalidName, ReadOnly, ResourceLimitExceeded
+from omnigraph.history.branches import delete_branch
 from omnigraph.write.change import Mode
 from tests.merge.branches import apart, edges, fingerprint, gone, people, state
 from tests.support.small_graphs import listing
@@ -184,3 +186,27 @@ def test_a_merge_of_more_rows_than_fit_is_refused_before_anything_happens(
     assert fingerprint(branches.graph, "main") == before
     monkeypatch.undo()
     assert branches.merge().tables["node:Person"].inserted == 200
+
+
+@pytest.mark.parametrize("merged", ["by rows", "already there"])
+def test_a_branch_that_somebody_committed_to_since_it_was_read_is_not_deleted_after_its_merge(
+    tmp_path: Path, merged: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commit was acknowledged and is in no other branch."""
+    with og.init(tmp_path / "g", "node P { k: String @key  v: I64 }") as graph, og.open(tmp_path / "g") as other:
+        graph.mutate('query q() { insert P { k: "a", v: 1 } }')
+        graph.branches.create("dev")
+        if merged == "by rows":
+            graph.mutate('query q() { update P set { v: 2 } where k = "a" }', branch="dev")
+
+        def delete(*arguments: Any, **options: Any) -> None:
+            other.mutate('query q() { insert P { k: "late", v: 9 } }', branch="dev")
+            delete_branch(*arguments, **options)
+
+        monkeypatch.setattr("omnigraph.history.merge.merge.delete_branch", delete)
+        done = graph.branches.merge("dev", delete_branch=True)
+        assert not done.branch_deleted and "dev" in str(done.branch_delete_error)
+        assert graph.snapshot("dev").count("P") == 2
+        monkeypatch.undo()
+        assert graph.branches.merge("dev", delete_branch=True).branch_deleted
+        assert graph.snapshot().count("P") == 2

@@ -18,6 +18,7 @@ from omnigraph.errors import (
     InvalidName,
     LimitError,
     OutcomeUnknown,
+    ReadSetChanged,
     StorageError,
 )
 from omnigraph.history.resolve import At, locate
@@ -116,11 +117,14 @@ def list_branches(store: GraphStore) -> list[Branch]:
     ]
 
 
-def delete_branch(store: GraphStore, name: str, *, unwritten: bool = False) -> None:
+def delete_branch(store: GraphStore, name: str, *, seen: Snapshot | None = None) -> None:
     """Delete a branch that no other branch depends on. What it shared with others stays.
 
     Args:
-        unwritten: delete it only if nobody committed to it; otherwise it stays, without an error.
+        seen: the state that the caller knows; a branch that somebody committed to since stays.
+
+    Raises:
+        ReadSetChanged: the branch is not in the state that the caller knows.
     """
     name = name.strip()
     if name == ids.MAIN or name.startswith("__schema_apply"):
@@ -132,8 +136,8 @@ def delete_branch(store: GraphStore, name: str, *, unwritten: bool = False) -> N
         heal_branch(store, name, fence)
         _require_unused(store, ref)
         last = store.refresh(name)
-        if unwritten and last.version != ref.parent_version:
-            return
+        if seen is not None and (seen.identity, seen.version) != (last.identity, last.version):
+            raise _moved(seen, last)
         entry, tag = _strike(store, ref)
         try:
             _require_unused(store, ref)  # whoever took a name before it was struck out is seen here
@@ -141,15 +145,19 @@ def delete_branch(store: GraphStore, name: str, *, unwritten: bool = False) -> N
             store.entries.put(replace(entry, state="live"), tag)
             raise
         if not _close(store, last, fence.epoch):
-            if unwritten:
+            if seen is not None:
                 store.entries.put(replace(entry, state="live"), tag)
-                return
+                raise _moved(seen, store.refresh(name))
             _close_newest(store, ref, fence.epoch)
         store.forget_branch(name)
         failpoints.reach("branch_delete.before_table_cleanup")
         with contextlib.suppress(StorageError):  # the next open does it
             discard_records(store, name, ref.identity)
         _remove_files(store, last)
+
+
+def _moved(seen: Snapshot, now: Snapshot) -> ReadSetChanged:
+    return ReadSetChanged(f"branch '{seen.branch}'", f"version {seen.version}", f"version {now.version}")
 
 
 def _strike(store: GraphStore, ref: BranchRef) -> tuple[BranchEntry, str]:

@@ -73,8 +73,9 @@ def load(
 def unmake_branch(store: GraphStore, branch: str) -> None:
     """Remove a branch that a failed load made. One that has a commit, or may still get one, stays."""
     with contextlib.suppress(OmniGraphError):
-        if not sidecar.pending(store.objects):
-            delete_branch(store, branch, unwritten=True)
+        first = store.refresh(branch)
+        if first.version == store.branch_ref(branch).parent_version and not sidecar.pending(store.objects):
+            delete_branch(store, branch, seen=first)
 
 
 def with_indexes(result: LoadResult, ensure: Callable[[str], Commit | None], report: Report = silent) -> LoadResult:

@@ -53,11 +53,16 @@ def is_cut(error: BaseException) -> bool:
 
 
 def is_gone(handle: Any) -> bool:
-    """Whether a table, or the branch of it that is open, was removed as a whole."""
+    """Whether a table, or the branch of it that is open, was removed as a whole; another one may have its place."""
     try:
-        return not handle.latest_version
+        now = lance.dataset(handle.uri, version=handle.version, storage_options=handle._storage_options)
+        return _files(now) != _files(handle)
     except _FAILURES as error:
         return "not found" in str(error).lower()
+
+
+def _files(handle: Any) -> set[str]:
+    return {file.path for fragment in handle.get_fragments() for file in fragment.metadata.files}
 
 
 def _unreadable(handle: Any) -> Iterator[str]:

@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from omnigraph import limits
@@ -129,7 +130,7 @@ def _file_lock(path: str, branch: str, deadline: float) -> Iterator[None]:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             if time.monotonic() > deadline:
-                raise _timeout(branch)
+                raise _timeout(branch, path)
             time.sleep(random.uniform(pause / 2, pause))
             pause = min(pause * 2, 0.01)
         yield
@@ -153,9 +154,26 @@ def _leave_locks_to_the_parent() -> None:
 os.register_at_fork(after_in_child=_leave_locks_to_the_parent)
 
 
-def _timeout(branch: str) -> LockTimeout:
+def _timeout(branch: str, path: str | None = None) -> LockTimeout:
+    """The error of somebody who waited in vain. On a disk a stopped process keeps its lock: it is named."""
+    holder = _holder(path) if path is not None else None
+    who = "another writer" if holder is None else f"process {holder}"
+    waited = f"for more than {limits.lock_timeout_seconds():g} s"
+    hint = "retry, or raise OMNIGRAPH_LOCK_TIMEOUT"
     return LockTimeout(
-        f"another writer has held branch '{branch}' for more than {limits.lock_timeout_seconds():g} s",
-        hint="retry, or raise OMNIGRAPH_LOCK_TIMEOUT",
+        f"{who} has held branch '{branch}' {waited}",
+        hint=hint if holder is None else f"{hint}; if it is stopped, continue or end it",
         branch=branch,
+        **({} if holder is None else {"pid": holder}),
     )
+
+
+def _holder(path: str) -> int | None:
+    """The process that has a file locked; None where the kernel does not tell."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        inode = str(os.stat(path).st_ino)
+        for line in Path("/proc/locks").read_text().splitlines():
+            fields = line.split()
+            if fields[1] == "FLOCK" and fields[5].rpartition(":")[2] == inode and int(fields[4]) > 0:
+                return int(fields[4])
+    return None

@@ -306,21 +306,13 @@ class Tables:
 
         Only where nobody can still be about to use it: under a lock of the kernel, or a name that is never used again.
         """
-        if self._objects.read(f"{path}/{_ref_file(branch)}") is not None:
-            self._drop_ref(path, branch)
-        self._objects.delete_below(f"{path}/tree/{branch}")  # files without a ref would block the next fork
+        self.drop_ref(path, branch)
+        self._objects.delete_below(f"{path}/tree/{branch}/_versions")  # whoever misses a file finds its version gone
+        self._objects.delete_below(f"{path}/tree/{branch}")
         durable.forget(self.uri(path, branch))
         with self._lock:
             for key in [key for key in self._open if key[0] == path and key[1] == branch]:
                 del self._open[key]
-
-    def _drop_ref(self, path: str, branch: str) -> None:
-        with store_errors(f"remove branch {branch} of table {path}"):
-            try:
-                self.newest(path).branches.delete(branch)
-            except ValueError as error:
-                if "does not exist" not in str(error) and "not found" not in str(error).lower():
-                    raise CorruptGraph(f"branch {branch} of table {path}: {reason(error)}") from error
 
     def _sync_branch(self, path: str, branch: str, version: int) -> None:
         """Make a new branch survive a power cut: its first version file and its ref."""

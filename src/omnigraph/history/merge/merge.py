@@ -29,6 +29,7 @@ from omnigraph.schema.catalog import Catalog
 from omnigraph.storage.commit.prepared import Prepared
 from omnigraph.storage.commit.protocol import Workspace, Writer, run
 from omnigraph.storage.commit.sidecar import WriterKind
+from omnigraph.storage.snapshot import Snapshot
 from omnigraph.storage.store import GraphStore
 
 
@@ -85,7 +86,7 @@ def merge(store: GraphStore, catalog: Catalog, request: MergeRequest, carriers: 
         raise
     _discard(made[:-1] if commit is not None else made)
     result = replace(last[0].result(made[-1].engine, dry_run=False), commit=commit)
-    return without_source(store, result) if request.delete_branch else result
+    return without_source(store, result, source.snapshot) if request.delete_branch else result
 
 
 def _discard(attempts: list[Carrier]) -> None:
@@ -117,11 +118,12 @@ def _conflict(source: MergeSource, target: str, computed: Computed) -> MergeConf
     )
 
 
-def without_source(store: GraphStore, result: MergeResult) -> MergeResult:
-    """Delete the merged branch. The merge is done: whatever goes wrong here is told, not raised."""
+def without_source(store: GraphStore, result: MergeResult, merged: Snapshot) -> MergeResult:
+    """Delete the merged branch, unless somebody committed to it since it was read. The merge is done: whatever goes
+    wrong here is told, not raised."""
     failpoints.reach("branch_merge.before_branch_delete")
     try:
-        delete_branch(store, result.source)
+        delete_branch(store, result.source, seen=merged)
     except OmniGraphError as error:
         return replace(result, branch_deleted=False, branch_delete_error=str(error))
     return replace(result, branch_deleted=True)
