@@ -1,7 +1,7 @@
 """An open graph: every verb a user has, each one handed to the room that does it.
 
 A `Graph` may be shared between threads. It belongs to the process that opened it: after a fork it refuses to work (see
-`storage/forks.py`).
+`storage/process.py`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from omnigraph.history.resolve import At, at_state, snapshot_at
 from omnigraph.history.schemas import Schemas
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.compile import CompiledSchema
-from omnigraph.storage.forks import use_storage
+from omnigraph.storage.process import use_storage
 from omnigraph.storage.section import is_held
 from omnigraph.storage.store import GraphStore
 

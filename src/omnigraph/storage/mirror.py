@@ -26,10 +26,10 @@ from omnigraph import failpoints, ids, limits
 from omnigraph.errors import OmniGraphError, RowLevelCasContention
 from omnigraph.storage import lineage
 from omnigraph.storage.faults import READ_EXCEPTIONS, STORE_EXCEPTIONS, CommitConflictError, panics_as_damage
-from omnigraph.storage.forks import is_forked
 from omnigraph.storage.interrupts import raise_interrupt
 from omnigraph.storage.lineage import ACTORS_PATH, COMMITS_PATH
 from omnigraph.storage.manifest import Commit
+from omnigraph.storage.process import is_forked, return_memory
 from omnigraph.storage.section import CONTROL, Sections
 from omnigraph.storage.snapshot import Snapshot
 from omnigraph.storage.tables import DATA_STORAGE_VERSION, Handle, Tables
@@ -61,6 +61,9 @@ _COPY_FAILURES: tuple[type[Exception], ...] = (OmniGraphError, *READ_EXCEPTIONS)
 #: are copied together, and a merge right after the write that it merges does not compete with the copy of that write.
 _GATHER_SECONDS = 0.1
 
+#: After so many commits the process gives back memory that it does not use; what a commit needs comes and goes.
+_RETURN_MEMORY_COMMITS = 250
+
 
 @dataclass(frozen=True, slots=True)
 class _News:
@@ -86,6 +89,7 @@ class Mirror:
         self._news: queue.SimpleQueue[_News | threading.Event | None] = queue.SimpleQueue()
         self._copied: dict[str, _Copied] = {}
         self._actors: Handle | None = None
+        self._followed = 0
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self._copying = threading.Lock()
@@ -139,6 +143,10 @@ class Mirror:
                     branches[item.snapshot.branch].append(item)
             for branch, news in branches.items():
                 self._copy(branch, news)
+            self._followed += len(items)
+            if self._followed >= _RETURN_MEMORY_COMMITS:
+                self._followed = 0
+                return_memory()
             for item in items:
                 if isinstance(item, threading.Event):
                     item.set()

@@ -20,8 +20,8 @@ from obstore.store import LocalStore, S3Store
 from omnigraph.errors import StoreUnavailable
 from omnigraph.storage.durable import write_file
 from omnigraph.storage.faults import store_errors
-from omnigraph.storage.forks import use_storage
 from omnigraph.storage.location import Location
+from omnigraph.storage.process import use_storage
 
 
 class Objects:

@@ -23,9 +23,9 @@ from omnigraph.errors import CorruptGraph, HistoricalVersionReclaimed, StoreUnav
 from omnigraph.storage import durable
 from omnigraph.storage.blobs import physical_schema
 from omnigraph.storage.faults import READ_EXCEPTIONS, STORE_EXCEPTIONS, is_outage, reason, store_errors
-from omnigraph.storage.forks import use_storage
 from omnigraph.storage.location import Location
 from omnigraph.storage.objects import Objects
+from omnigraph.storage.process import use_storage
 
 DATA_STORAGE_VERSION: Literal["2.2"] = "2.2"
 

@@ -70,18 +70,23 @@ def _verified(store: GraphStore, stack: ExitStack, look_deep: bool) -> VerifyRep
     for ref in store.branch_refs():
         if ref.name == ids.SCHEMA_APPLY_LOCK:
             continue
-        snapshot = _snapshot(store, ledger, ref.name)
-        if snapshot is None:
-            continue
-        locations |= {pin.location for pin in snapshot.pins.values()}
-        locations |= {table.location for table in snapshot.hidden.values()}
-        _account(store, ledger, lineages, snapshot)
-        catalog, problem = known.catalog_of(snapshot)
-        ledger.extend([problem] if problem else [])
-        if looking is not None:
-            looking.tables(snapshot)
-        checking.tables(snapshot, catalog)
-        _moved(store, ledger, snapshot)
+        for last in (False, False, True):
+            with ledger.attempt() as found:
+                snapshot = _snapshot(store, ledger, ref.name)
+                if snapshot is None:
+                    break
+                locations |= {pin.location for pin in snapshot.pins.values()}
+                locations |= {table.location for table in snapshot.hidden.values()}
+                _account(store, ledger, lineages, snapshot)
+                catalog, problem = known.catalog_of(snapshot)
+                ledger.extend([problem] if problem else [])
+                if looking is not None:
+                    looking.tables(snapshot)
+                checking.tables(snapshot, catalog)
+                _moved(store, ledger, snapshot)
+            if last or not found or not _is_outdated(store, snapshot):
+                break
+            ledger.take_back(found)  # a schema change removed what it dropped while this was looked at
     ledger.extend(lineages.lost_merges())
     with ledger.looking_at(control.RECORDS):
         ledger.extend(lasting(lambda: control.pending_records(store)))
@@ -89,6 +94,13 @@ def _verified(store: GraphStore, stack: ExitStack, look_deep: bool) -> VerifyRep
     with ledger.looking_at(control.REFS, len(locations)):
         ledger.extend(control.unreachable_refs(store, locations))
     return ledger.report()
+
+
+def _is_outdated(store: GraphStore, snapshot: Snapshot) -> bool:
+    try:
+        return store.refresh(snapshot.branch).version != snapshot.version
+    except BranchNotFound:
+        return True
 
 
 def _snapshot(store: GraphStore, ledger: Ledger, branch: str) -> Snapshot | None:

@@ -128,6 +128,20 @@ class Ledger:
     def extend(self, problems: Iterable[Problem]) -> None:
         self._problems += problems
 
+    @contextmanager
+    def attempt(self) -> Iterator[list[Problem]]:
+        """Gives the problems that were found inside the block, once it is left."""
+        found: list[Problem] = []
+        before = len(self._problems)
+        try:
+            yield found
+        finally:
+            found += self._problems[before:]
+
+    def take_back(self, found: list[Problem]) -> None:
+        """Forget problems of a state that is not the newest any more; they were the last that were found."""
+        del self._problems[len(self._problems) - len(found) :]
+
     def report(self) -> VerifyReport:
         order = list(self._what)
         checks = tuple(Check(name, what, self._counts[name], self._seconds[name]) for name, what in self._what.items())
