@@ -54,6 +54,9 @@ class SimulatedHandle:
     def checkout_version(self, version: int) -> SimulatedHandle:
         return replace(self, version=version)
 
+    def get_fragments(self) -> list[Any]:
+        return []
+
     def rows(self) -> Any:
         return self._files()[self.version].rows
 

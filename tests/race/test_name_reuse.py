@@ -158,6 +158,20 @@ def test_the_fork_of_a_dead_write_does_not_stop_its_parent_from_being_used_again
     assert ages(graph) == {"ana": 21} and ages(graph, "child") == {"ana": 21, "bo": 7}
 
 
+def test_a_fork_that_a_killed_delete_left_is_not_taken_for_that_of_a_new_branch(graph: og.Graph) -> None:
+    """It begins at the same number of a branch of the same name, and holds other rows."""
+    graph.branches.create("child", NAME)
+    died = run_child(_FORK_AND_DIE, graph.uri, env={"OMNIGRAPH_FAILPOINTS": "write.after_stage=kill"})
+    assert died.returncode == -9, died.stderr
+    graph._store.tables.drop_branch("__manifest", "child")
+    graph._store.entries.forget("child")  # as if a process had been killed while deleting
+    reuse(graph, 20)
+    graph.branches.create("child", NAME)
+    put(graph, 7, "bo", branch="child")
+    assert ages(graph) == {"ana": 21} and ages(graph, "child") == {"ana": 21, "bo": 7}
+    assert graph.verify().ok
+
+
 @pytest.mark.parametrize("store", ["local", pytest.param("s3", marks=pytest.mark.s3)])
 def test_files_without_a_ref_do_not_block_the_name(store: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """What a kill inside the fork of a table, or inside its removal, leaves: versions of the branch, but no ref."""

@@ -205,6 +205,8 @@ def _remove_files(store: GraphStore, last: Snapshot) -> None:
             store.tables.drop_ref(manifest.PATH, lineage)
             return
         owned = {(pin.location, pin.branch) for pin in last.pins.values() if pin.branch and last.owns(pin.branch)}
+        forked = {pin.location for pin in last.pins.values() if store.tables.ref(pin.location, lineage) is not None}
+        owned |= {(location, lineage) for location in forked}  # also of a write that never came to its commit
         for location, branch in [(manifest.PATH, lineage), (COMMITS_PATH, lineage), *sorted(owned)]:
             with contextlib.suppress(StorageError, LimitError, *STORE_EXCEPTIONS):
                 store.tables.drop_branch(location, branch)

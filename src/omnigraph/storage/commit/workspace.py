@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from typing import Any
 
 from omnigraph import failpoints, ids, limits
 from omnigraph.errors import StorageError
@@ -67,8 +68,22 @@ def _forked(store: GraphStore, pin: Pin, lineage: str) -> Handle | None:
             found = store.tables.ref(pin.location, lineage)
             if found is None and not store.objects.any_below(f"{pin.location}/tree/{lineage}"):
                 raise
-    begins = found is not None and (found.parent_branch, found.parent_version) == (pin.branch, pin.version)
-    return store.tables.at(pin.location, lineage, pin.version) if begins else None
+    if found is None or (found.parent_branch, found.parent_version) != (pin.branch, pin.version):
+        return None
+    handle = store.tables.at(pin.location, lineage, pin.version)
+    return handle if _content(handle) == _content(store.table(pin)) else None
+
+
+def _content(handle: Handle) -> list[tuple[int, list[str], str | None]]:
+    """What a version consists of. On a disk a branch that was made again has the name and numbers of the former one."""
+    return [
+        (each.fragment_id, [file.path for file in each.metadata.files], _deletions(each.metadata))
+        for each in handle.get_fragments()
+    ]
+
+
+def _deletions(fragment: Any) -> str | None:
+    return fragment.deletion_file.path(fragment.id) if fragment.deletion_file is not None else None
 
 
 def _fork(store: GraphStore, pin: Pin, lineage: str) -> Handle:
