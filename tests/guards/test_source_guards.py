@@ -15,7 +15,6 @@ from tests.support.source_tree import ROOT, Source, python_sources, tracked_text
 
 Rule = Callable[[Source], list[str]]
 
-MAX_LINES = 400
 FILTERS_ARE_BUILT_IN = "src/omnigraph/storage/filters.py"
 SLEEPING_IS_DONE_IN = "tests/support/waiting.py"
 
@@ -94,11 +93,6 @@ def no_unfinished_marks(source: Source) -> list[str]:
 
 def has_docstring(source: Source) -> list[str]:
     return [] if ast.get_docstring(source.tree) else [f"{source.path}: has no module docstring"]
-
-
-def is_short(source: Source) -> list[str]:
-    lines = len(source.text.splitlines())
-    return [f"{source.path}: {lines} lines, more than {MAX_LINES}"] if lines > MAX_LINES else []
 
 
 def is_plain_pin_list(source: Source) -> list[str]:
@@ -199,7 +193,7 @@ def _broken(rule: Rule, sources: list[Source]) -> str:
     return "\n".join(sentence for source in sources for sentence in rule(source))
 
 
-@pytest.mark.parametrize("rule", [no_code_from_data, no_formatted_filters, has_docstring, is_short])
+@pytest.mark.parametrize("rule", [no_code_from_data, no_formatted_filters, has_docstring])
 def test_the_source_keeps_the_rule(rule: Rule) -> None:
     assert _broken(rule, python_sources("src")) == ""
 
@@ -252,7 +246,6 @@ PLANTED: list[tuple[Rule, str]] = [
     (no_unfinished_marks, f"x = 1  # {_UNFINISHED_MARK}: finish\n"),
     (has_docstring, "import json\n"),
     (has_docstring, ""),
-    (is_short, '"""Long."""\n' + "x = 1\n" * MAX_LINES),
     (is_plain_pin_list, "lark @ https://example.org/lark.whl\n"),
     (is_plain_pin_list, "--find-links somewhere\n"),
     (is_plain_pin_list, "lark>=1\n"),
@@ -268,7 +261,6 @@ INNOCENT: list[tuple[Rule, str]] = [
     (no_machine_paths, 'a = "s3://bucket/root/x"\nb = f"{base}/root/x"\nc = "docs/work/x"\n'),
     (no_unfinished_marks, "todo_list = []\n"),
     (has_docstring, '"""Says what it does."""\n'),
-    (is_short, '"""Long."""\n' + "x = 1\n" * (MAX_LINES - 1)),
     (is_plain_pin_list, "# tested together\nlark==1.3.1\npython-dateutil==2.9.0.post0\n"),
 ]
 

@@ -1,4 +1,4 @@
-"""Makes and opens graphs. What an open graph can do is in `handle.py`."""
+"""Makes and opens graphs. What an open graph can do is in `graph.py`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal
 
 from omnigraph import ids
 from omnigraph.errors import InputError, InvalidUri, LockTimeout, SchemaFilesDisagree
-from omnigraph.graph.handle import Graph
+from omnigraph.graph.graph import Graph
 from omnigraph.history.schemas import read_schema
 from omnigraph.schema.compile import CompiledSchema, compile_schema
 from omnigraph.schema.contract import (

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from omnigraph import ids
 from omnigraph.errors import BranchNotFound, InputError, OutcomeUnknown, RecoveryRequired
-from omnigraph.graph.handle import Graph
+from omnigraph.graph.graph import Graph
 from omnigraph.history.control import known_branch
 from omnigraph.history.load import Destination, make_branch, unmake_branch, with_indexes
 from omnigraph.progress import Report, reporter
