@@ -112,9 +112,6 @@ KNOWN_SCHEMAS = 16
 #: Columns of a table whose indexes are built at once. Sorting a column uses about one core.
 INDEX_THREADS: Final = 4
 
-#: How many compiled queries, and plans of them, an open graph keeps.
-COMPILED_QUERIES: Final = 256
-
 #: Versions of one table, or of one topology, that queries keep at hand: the newest, and those somebody travels to.
 #: Each keeps about 20 kB alive besides its rows.
 CACHED_VERSIONS: Final = 32

@@ -15,7 +15,7 @@ import pytest
 from tests.support.source_tree import ROOT, Source, python_sources
 
 BASE = {"errors", "ids", "limits"}
-INSIDE = BASE | {"failpoints", "progress"}
+INSIDE = BASE | {"failpoints", "lru", "progress", "text_hash"}
 ROOMS_OF_GRAPH = {"history", "upkeep", "engine", "write", "storage", "query", "schema"}
 FRONT_DOOR = "omnigraph"
 
@@ -26,7 +26,9 @@ MAY_KNOW: dict[str, set[str]] = {
     "limits": set(),
     "ids": {"errors", "limits"},
     "failpoints": {"errors"},
+    "lru": set(),
     "progress": set(),
+    "text_hash": set(),
     # the two languages know nothing of files
     "schema": BASE,
     "query": BASE | {"schema"},

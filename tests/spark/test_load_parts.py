@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +16,6 @@ from omnigraph import limits
 from omnigraph.errors import InvalidRecord, ResourceLimitExceeded, UniqueViolation
 from omnigraph.progress import Progress, Stage, describe, plain_lines, reporter, silent
 from omnigraph.schema.compile import compile_schema
-from omnigraph.spark.key_hash import hash_texts
 from omnigraph.spark.key_rules import Saw, Seen, Verdict, judge, spaces_of
 from omnigraph.spark.reading import Lines
 from omnigraph.spark.splits import Split, splits_of, tasks_of
@@ -73,17 +71,6 @@ def test_small_neighbours_share_a_task_and_large_files_are_split(
     tasks = tasks_of(splits)
     assert [number for task in tasks for number in task] == list(range(len(splits)))
     assert len(tasks) == 6 and list(tasks[0]) == [0, 1, 2]
-
-
-def test_numbers_of_keys_are_equal_exactly_for_equal_texts() -> None:
-    texts = ["", "a", "b", "a\0", "aa", "é", "x" * 600, "x" * 601, "12345678", "123456789", *map(str, range(5000))]
-    hashes = hash_texts(pa.array(texts), 7, 1)
-    assert len(set(hashes.tolist())) == len(texts)
-    assert (hash_texts(pa.array(["-", *texts]).slice(1), 7, 1) == hashes).all()
-    assert (hash_texts(pa.chunked_array([texts[:9], texts[9:]]), 7, 1) == hashes).all()
-    assert not np.isin(hash_texts(pa.array(texts), 7, 2), hashes).any()
-    assert not np.isin(hash_texts(pa.array(texts), 8, 1), hashes).any()
-    assert len(hash_texts(pa.array([], pa.string()), 7, 1)) == 0
 
 
 def _judged(mode: Mode, *sightings: tuple[int, int, Saw, int], fresh: bool = False) -> set[tuple[int, int, Verdict]]:

@@ -6,18 +6,17 @@ again and again costs only its execution, also when others commit meanwhile.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from omnigraph import limits
 from omnigraph.engine.result import Result
 from omnigraph.engine.run import Explanation, explain, plan_query, run_plan
 from omnigraph.engine.view import View
+from omnigraph.lru import LruCache
 from omnigraph.query import bind_params, check_read, parse_queries
 from omnigraph.query.plan import Plan
 from omnigraph.query.typed import TypedQuery
@@ -29,6 +28,11 @@ from omnigraph.storage.texts import text_of
 
 if TYPE_CHECKING:
     from omnigraph.query.lint import Report
+
+_Key: TypeAlias = tuple[str, str, str | None]  # hash of the schema, text, name of the query
+
+#: Compiled queries that one handle keeps.
+_MAX_COMPILED = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,7 @@ class Reads:
     def __init__(self, store: GraphStore, catalog_of: Callable[[Snapshot], Catalog]) -> None:
         self._store = store
         self._catalog_of = catalog_of
-        self._compiled = _Recent()
+        self._compiled: LruCache[_Key, _Compiled] = LruCache(max_entries=_MAX_COMPILED)
 
     def run(self, request: ReadRequest) -> Result:
         snapshot = request.snapshot
@@ -93,7 +97,7 @@ class Reads:
         def make() -> _Compiled:
             return _Compiled(check_read(parse_queries(text, file).find(name), catalog))
 
-        return self._compiled.get((catalog.hash, text, name), make)
+        return self._compiled.get_or_make((catalog.hash, text, name), make)
 
 
 class _Compiled:
@@ -138,24 +142,3 @@ class _Sizes:
     def count(self, table_key: str) -> int:
         self.known[table_key] = self._view.count(table_key)
         return self.known[table_key]
-
-
-class _Recent:
-    """The queries that were used last; safe for several threads."""
-
-    def __init__(self) -> None:
-        self._values: OrderedDict[tuple[str, str, str | None], _Compiled] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: tuple[str, str, str | None], make: Callable[[], _Compiled]) -> _Compiled:
-        with self._lock:
-            found = self._values.get(key)
-            if found is not None:
-                self._values.move_to_end(key)
-                return found
-        value = make()
-        with self._lock:
-            self._values[key] = value
-            while len(self._values) > limits.COMPILED_QUERIES:
-                self._values.popitem(last=False)
-        return value

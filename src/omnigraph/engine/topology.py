@@ -19,6 +19,7 @@ import pyarrow as pa
 from omnigraph.engine.adjacency import Adjacency, Positions, build, build_few, contains, repeats
 from omnigraph.engine.deltas import Delta
 from omnigraph.engine.rows import Rows
+from omnigraph.schema.catalog import SOURCE_COLUMN, TARGET_COLUMN
 
 #: Added and removed edges are merged into one structure when they are more than this share of it.
 _LAYER_SHARE = 0.05
@@ -159,8 +160,8 @@ class _Step:
 def build_topology(edges: Rows, sources: Rows, targets: Rows) -> Topology:
     """Read all edges and resolve their endpoints."""
     live = edges.all_positions()
-    from_ = sources.locate(edges.column("src").take(pa.array(live)))
-    to = targets.locate(edges.column("dst").take(pa.array(live)))
+    from_ = sources.locate(edges.column(SOURCE_COLUMN).take(pa.array(live)))
+    to = targets.locate(edges.column(TARGET_COLUMN).take(pa.array(live)))
     keep = (from_ >= 0) & (to >= 0)
     return _topology(_Edges(from_[keep], to[keep], live[keep]), len(sources), len(targets))
 
@@ -176,7 +177,9 @@ def carry_forward(old: Topology, deltas: list[Delta], sources: Rows, targets: Ro
 
 def _carried(old: Topology, delta: Delta, sources: Rows, targets: Rows) -> Topology | None:
     new = _Edges(
-        sources.locate(delta.written_column("src")), targets.locate(delta.written_column("dst")), delta.written
+        sources.locate(delta.written_column(SOURCE_COLUMN)),
+        targets.locate(delta.written_column(TARGET_COLUMN)),
+        delta.written,
     )
     gone, rewritten = delta.removed, len(delta.updated)
     if rewritten:  # most often their ends are what they were

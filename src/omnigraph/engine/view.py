@@ -11,7 +11,7 @@ from omnigraph.engine.persisted import Persisted
 from omnigraph.engine.rows import Rows
 from omnigraph.engine.topology import Topology, build_topology, carry_forward, ends_are_alive
 from omnigraph.errors import HistoricalVersionReclaimed, StorageError, TypeNotFound
-from omnigraph.schema.catalog import Catalog
+from omnigraph.schema.catalog import ENDPOINT_COLUMNS, Catalog
 from omnigraph.storage.manifest import Pin
 from omnigraph.storage.reading import TableReader
 from omnigraph.storage.snapshot import Snapshot
@@ -40,7 +40,7 @@ class View:
     def edges(self, type_name: str) -> Rows:
         found = self._edges.get(type_name)
         if found is None:
-            found = self._edges[type_name] = self._rows(f"edge:{type_name}", ("src", "dst"))
+            found = self._edges[type_name] = self._rows(f"edge:{type_name}", ENDPOINT_COLUMNS)
         return found
 
     def count(self, table_key: str) -> int:
@@ -63,7 +63,7 @@ class View:
             pin = self.snapshot.pins.get(edge.table_key)
             if pin is None or pin.row_count < at_least or persisted.newest_version(self._store, pin) == pin.version:
                 continue
-            edges = Rows.read(self.reader(edge.table_key), ("src", "dst"))
+            edges = Rows.read(self.reader(edge.table_key), ENDPOINT_COLUMNS)
             sources = Rows.read(self.reader(f"node:{edge.source}"), ("id",))
             targets = Rows.read(self.reader(f"node:{edge.target}"), ("id",))
             if persisted.save(self._store, edges, sources, targets, build_topology(edges, sources, targets)):

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from omnigraph.schema.annotations import KNOWN
-from omnigraph.schema.catalog import Catalog, Property
-from omnigraph.schema.constraints import ENDPOINTS
+from omnigraph.schema.catalog import ENDPOINT_COLUMNS, Catalog, Property
 from omnigraph.schema.findings import Finding
 from omnigraph.schema.source import Source
 from omnigraph.schema.syntax import (
@@ -96,7 +95,7 @@ def _on_index(entity: str, index: ColumnsSyntax, properties: Mapping[str, Proper
         return
     entity, column = f"{entity}.{names[0]}", names[0]
     if entity.startswith("edge:"):
-        if column not in ENDPOINTS:
+        if column not in ENDPOINT_COLUMNS:
             yield _edge_index(entity, index.at)
     elif properties[column].type.list:
         yield _Remark(LIST_INDEX, entity, "@index on a list property builds no index", index.at)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from omnigraph.schema.catalog import EdgeType, NodeType, Property, PropertyType, Scalar
+from omnigraph.schema.catalog import ENDPOINT_COLUMNS, EdgeType, NodeType, Property, PropertyType, Scalar
 from omnigraph.schema.stable_ids import prop_id
 
 PRIMARY_KEY_METADATA = "lance-schema:unenforced-primary-key"
@@ -44,7 +44,7 @@ def node_schema(node: NodeType) -> pa.Schema:
 
 def edge_schema(edge: EdgeType) -> pa.Schema:
     """``id``, ``src``, ``dst``, then the properties by name."""
-    endpoints = [pa.field(name, pa.string(), nullable=False) for name in ("src", "dst")]
+    endpoints = [pa.field(name, pa.string(), nullable=False) for name in ENDPOINT_COLUMNS]
     properties = (_field("edge", edge.name, each) for each in edge.properties.values())
     return pa.schema([_id_field(), *endpoints, *properties])
 

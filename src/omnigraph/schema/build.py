@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from omnigraph.schema.annotations import checked_property, in_canonical_order, type_texts
-from omnigraph.schema.catalog import Catalog, EdgeType, InterfaceType, NodeType, Property, Scalar
-from omnigraph.schema.constraints import ENDPOINTS, ConstraintChecker
+from omnigraph.schema.catalog import ENDPOINT_COLUMNS, Catalog, EdgeType, InterfaceType, NodeType, Property, Scalar
+from omnigraph.schema.constraints import ConstraintChecker
 from omnigraph.schema.parse_rules import COLUMN_RULES
 from omnigraph.schema.paths import table_path
 from omnigraph.schema.patterns import PatternChecker
@@ -30,7 +30,7 @@ from omnigraph.schema.syntax import (
 
 _Named = TypeVar("_Named", InterfaceType, NodeType, EdgeType)
 
-_EDGE_WORDS = frozenset({*ENDPOINTS, "from", "to"})
+_EDGE_WORDS = frozenset({*ENDPOINT_COLUMNS, "from", "to"})
 
 
 @dataclass(frozen=True, slots=True)

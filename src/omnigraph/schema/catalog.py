@@ -37,6 +37,11 @@ class Scalar(StrEnum):
         return self in _INTEGERS or self in _FLOATS
 
 
+#: The columns of an edge table that hold the ids of its two nodes.
+SOURCE_COLUMN = "src"
+TARGET_COLUMN = "dst"
+ENDPOINT_COLUMNS = (SOURCE_COLUMN, TARGET_COLUMN)
+
 _INTEGERS = frozenset({Scalar.I32, Scalar.I64, Scalar.U32, Scalar.U64})
 _FLOATS = frozenset({Scalar.F32, Scalar.F64})
 
@@ -165,6 +170,11 @@ class EdgeType:
     @property
     def table_key(self) -> str:
         return f"edge:{self.name}"
+
+    @property
+    def endpoints(self) -> tuple[tuple[str, str], tuple[str, str]]:
+        """The endpoint columns, each with the node type that its ids belong to."""
+        return (SOURCE_COLUMN, self.source), (TARGET_COLUMN, self.target)
 
 
 @dataclass(frozen=True, slots=True)

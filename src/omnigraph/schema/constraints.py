@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from omnigraph.schema.annotations import refuse_kind
-from omnigraph.schema.catalog import Check, Property, Range, Scalar
+from omnigraph.schema.catalog import ENDPOINT_COLUMNS, Check, Property, Range, Scalar
 from omnigraph.schema.patterns import PatternChecker
 from omnigraph.schema.source import Source
 from omnigraph.schema.syntax import CheckSyntax, ColumnRule, ColumnsSyntax, ConstraintSyntax, Name, Owner, RangeSyntax
-
-ENDPOINTS = ("src", "dst")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +64,7 @@ class ConstraintChecker:
         if repeated is not None:
             raise self.source.rule(f"@{each.rule} on {self.owner.name} names property '{repeated}' twice", each.at)
         for column in each.columns:
-            if self.owner.kind == "edge" and column.text in ENDPOINTS:
+            if self.owner.kind == "edge" and column.text in ENDPOINT_COLUMNS:
                 continue
             self._check_column(each.rule, self._property(each.rule, column), column.at)
         return tuple(names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from omnigraph.schema.catalog import EdgeType, NodeType, PropertyType, Scalar
+from omnigraph.schema.catalog import ENDPOINT_COLUMNS, EdgeType, NodeType, PropertyType, Scalar
 
 
 class IndexKind(StrEnum):
@@ -81,7 +81,7 @@ def _wanted(node: NodeType, column: str) -> list[WantedIndex]:
 
 
 def _edge_plan(edge: EdgeType) -> IndexPlan:
-    always = ("id", "src", "dst")
+    always = ("id", *ENDPOINT_COLUMNS)
     unbuilt = [
         _composite(columns)
         if len(columns) > 1

@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from omnigraph import limits
 from omnigraph.errors import ResourceLimitExceeded
 from omnigraph.spark.cluster import Cluster
-from omnigraph.spark.key_hash import hash_texts
 from omnigraph.spark.key_task import KeyOrder, StagedPiece, StoredPiece
 from omnigraph.spark.reading import Lines
 from omnigraph.spark.stage_task import Order
@@ -25,6 +24,7 @@ from omnigraph.spark.staged import SplitId, Staging
 from omnigraph.spark.wire import Answer, batch_of
 from omnigraph.storage.remote_stage import read_staged, read_stored, read_whole
 from omnigraph.storage.tables import Handle
+from omnigraph.text_hash import hash_texts
 from omnigraph.write.change import type_of
 from omnigraph.write.load.rules import LINE
 from omnigraph.write.sets import tuple_texts

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
-from omnigraph.spark.key_hash import Hashes, hash_texts
 from omnigraph.spark.key_rules import Saw, Seen, Space, Spaces, judge
 from omnigraph.storage.remote_stage import StageTable, read_staged, read_stored
+from omnigraph.text_hash import TextHashes, hash_texts
 from omnigraph.write.change import Mode, type_of
 from omnigraph.write.sets import tuple_texts
 
@@ -105,7 +105,7 @@ class Sightings:
 
     def __init__(self, order: KeyOrder) -> None:
         self._order = order
-        self._seen: dict[tuple[int, Saw], list[tuple[Hashes, Any, Any]]] = {}
+        self._seen: dict[tuple[int, Saw], list[tuple[TextHashes, Any, Any]]] = {}
         self._handles: dict[str, Any] = {}
 
     def add(self, piece: StagedPiece | StoredPiece, replaced: Any = None) -> None:
@@ -214,7 +214,7 @@ class Sightings:
         self._seen.setdefault((space.number, what), []).append((hashes, counts, first))
 
 
-def _together(hashes: Hashes, counts: Any, places: Any) -> tuple[Hashes, Any, Any]:
+def _together(hashes: TextHashes, counts: Any, places: Any) -> tuple[TextHashes, Any, Any]:
     """Each key once."""
     order = np.argsort(hashes, kind="stable")
     hashes = hashes[order]

@@ -20,7 +20,6 @@ from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import EdgeType, NodeType
 from omnigraph.spark.cluster import Cluster
 from omnigraph.spark.fetch import PLACE, Wanted, fetch_staged, fetch_stored, lines_of_rows, too_many_rows
-from omnigraph.spark.key_hash import hash_texts
 from omnigraph.spark.key_lookup import edges_at
 from omnigraph.spark.key_rules import Verdict
 from omnigraph.spark.key_task import KeyOrder, StagedPiece, StoredPiece
@@ -28,6 +27,7 @@ from omnigraph.spark.stage_task import Order
 from omnigraph.spark.staged import Staging
 from omnigraph.storage.commit.protocol import Workspace
 from omnigraph.storage.stage import find_rows
+from omnigraph.text_hash import hash_texts
 from omnigraph.write import sets
 from omnigraph.write.change import Change, Mode, type_of
 from omnigraph.write.commit import check_sets

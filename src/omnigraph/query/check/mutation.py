@@ -20,9 +20,9 @@ from omnigraph.query.typed import (
     Statement,
     UpdateNode,
 )
-from omnigraph.schema.catalog import EdgeType, NodeType, Property, PropertyType, Scalar
+from omnigraph.schema.catalog import SOURCE_COLUMN, TARGET_COLUMN, EdgeType, NodeType, Property, PropertyType, Scalar
 
-_ENDPOINT_COLUMNS = {"from": "src", "to": "dst"}
+_ENDPOINT_COLUMNS = {"from": SOURCE_COLUMN, "to": TARGET_COLUMN}
 _ENDPOINT_TYPE = PropertyType(Scalar.STRING)
 _UNDECLARED = "T14: mutation variable `${}` must be a declared query parameter"
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from omnigraph.schema.catalog import EdgeType, InterfaceType, NodeType
-from omnigraph.schema.constraints import ENDPOINTS
+from omnigraph.schema.catalog import ENDPOINT_COLUMNS, EdgeType, InterfaceType, NodeType
 from omnigraph.schema.evolve.match import Type, TypePair
 from omnigraph.schema.evolve.refusals import refused
 from omnigraph.schema.evolve.steps import AddIndex, DropIndex, Step
@@ -51,7 +50,7 @@ def _removed(pair: TypePair, rules: set[Rule], on_properties: set[Rule]) -> Iter
         yield refused(f"{pair.kind}:{label}", f"removing property constraints from '{label}'")
     if any(rule.name != "index" for rule in rules - on_properties):
         yield refused(f"{pair.kind}:{owner}", f"removing constraints from '{owner}'")
-    columns = {*pair.after.properties, *(ENDPOINTS if pair.kind == "edge" else ())}
+    columns = {*pair.after.properties, *(ENDPOINT_COLUMNS if pair.kind == "edge" else ())}
     for rule in sorted(rules):
         if rule.name == "index" and columns.issuperset(rule.columns):
             yield DropIndex(pair.kind, owner, rule.columns)

@@ -132,7 +132,7 @@ class BranchCheck:
         self._note(CARDINALITY, branch, table, wrong, f"sources have fewer or more edges than @card({allowed})")
 
     def _with_edges(self, branch: str, node: Table, incoming: list[tuple[Table, str]]) -> None:
-        """Ids of one node type, and every edge that ends at it; its fingerprints are made once for all of them."""
+        """Ids of one node type, and every edge that ends at it; its hashes are made once for all of them."""
         fresh = [(edge, end) for edge, end in incoming if self._is_new((edge.pin, end, node.pin), "endpoints")]
         is_new = self._is_new(node.pin, "ids")
         if not fresh and not is_new:

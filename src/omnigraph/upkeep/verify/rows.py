@@ -1,11 +1,12 @@
 """Checks on the rows of a branch: ids, keys, values, unique tuples, endpoints, cardinality.
 
-Rows are streamed and become fingerprints; only those are held, a bounded number at a time. Whatever looks wrong by its
-fingerprint is read again as text before it is called a problem.
+Rows are streamed and become hashes; only those are held, a bounded number at a time. Whatever looks wrong by its
+hash is read again as text before it is called a problem.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -20,12 +21,13 @@ from omnigraph.schema.canonical import canonical_text, composite_id
 from omnigraph.schema.catalog import EdgeType, NodeType, PropertyType, Scalar
 from omnigraph.storage.inspect import stream
 from omnigraph.storage.tables import Handle
-from omnigraph.upkeep.verify.fingerprints import Fingerprints, fingerprints
+from omnigraph.text_hash import TextHashes, hash_texts
 from omnigraph.write.rows import check_values
 
 Type: TypeAlias = NodeType | EdgeType
 
 _TEXT = PropertyType(Scalar.STRING)
+_SECRET = secrets.randbits(64)  # nobody can choose texts that collide
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,24 +79,24 @@ def parts_of(rows: int) -> int:
     return max(1, -(-rows // limits.VERIFY_PART_ROWS))
 
 
-def collect(handle: Handle, texts: Texts, part: int = 0, parts: int = 1) -> Fingerprints:
-    """The fingerprints of one part of a table, in ascending order."""
-    found = [_of_part(fingerprints(batch), part, parts) for batch in texts.batches(handle)]
-    return np.sort(np.concatenate(found)) if found else np.empty(0, np.uint64)
+def collect(handle: Handle, texts: Texts, part: int = 0, parts: int = 1) -> TextHashes:
+    """The hashes of one part of a table, in ascending order."""
+    found = [_of_part(hash_texts(batch, _SECRET), part, parts) for batch in texts.batches(handle)]
+    return np.sort(np.concatenate(found)) if found else np.empty(0, np.int64)
 
 
-def _of_part(values: Fingerprints, part: int, parts: int) -> Fingerprints:
-    return values if parts == 1 else values[values % np.uint64(parts) == np.uint64(part)]
+def _of_part(values: TextHashes, part: int, parts: int) -> TextHashes:
+    return values if parts == 1 else values[values % parts == part]
 
 
-def repeated(handle: Handle, texts: Texts, known: Fingerprints) -> Wrong | None:
-    """Texts that occur more than once; ``known`` are the sorted fingerprints of (a part of) the table."""
+def repeated(handle: Handle, texts: Texts, known: TextHashes) -> Wrong | None:
+    """Texts that occur more than once; ``known`` are the sorted hashes of (a part of) the table."""
     suspects = np.unique(known[1:][known[1:] == known[:-1]])
     counts = _exact_counts(handle, texts, suspects)
     return _wrong(counts.field("values").filter(pc.greater(counts.field("counts"), 1)))
 
 
-def outside(handle: Handle, texts: Texts, known: Fingerprints, low: int, high: int | None) -> Wrong | None:
+def outside(handle: Handle, texts: Texts, known: TextHashes, low: int, high: int | None) -> Wrong | None:
     """Texts that occur, but less often than ``low`` or more often than ``high``."""
     values, times = np.unique(known, return_counts=True)
     most = np.iinfo(np.int64).max if high is None else high
@@ -103,16 +105,16 @@ def outside(handle: Handle, texts: Texts, known: Fingerprints, low: int, high: i
     return _wrong(counts.field("values").filter(wrong))
 
 
-def missing(handle: Handle, texts: Texts, known: Fingerprints, part: int, parts: int) -> Wrong | None:
-    """Texts that are not among the known ones; ``known`` are the sorted fingerprints of one part."""
+def missing(handle: Handle, texts: Texts, known: TextHashes, part: int, parts: int) -> Wrong | None:
+    """Texts that are not among the known ones; ``known`` are the sorted hashes of one part."""
     lost: list[pa.Array] = []
     count = 0
     for batch in texts.batches(handle):
-        values = fingerprints(batch)
+        values = hash_texts(batch, _SECRET)
         places = np.minimum(np.searchsorted(known, values), max(len(known) - 1, 0))
         is_lost = known[places] != values if len(known) else np.ones(len(values), bool)
         if parts > 1:
-            is_lost &= values % np.uint64(parts) == np.uint64(part)
+            is_lost &= values % parts == part
         if is_lost.any():
             count += int(is_lost.sum())
             lost.append(pc.unique(batch.filter(pa.array(is_lost)))[: limits.VERIFY_EXAMPLES])
@@ -153,13 +155,13 @@ def wrong_value(handle: Handle, type_: Type) -> str | None:
     return None
 
 
-def _exact_counts(handle: Handle, texts: Texts, suspects: Fingerprints) -> pa.StructArray:
+def _exact_counts(handle: Handle, texts: Texts, suspects: TextHashes) -> pa.StructArray:
     """How often each suspicious text really occurs."""
     suspects = suspects[: limits.VERIFY_SUSPECTS]
     found = []
     if len(suspects):
         for batch in texts.batches(handle):
-            found.append(batch.filter(pa.array(np.isin(fingerprints(batch), suspects))))
+            found.append(batch.filter(pa.array(np.isin(hash_texts(batch, _SECRET), suspects))))
     return pc.value_counts(pa.concat_arrays(found) if found else pa.array([], pa.string()))
 
 
