@@ -27,7 +27,19 @@ CLASSES = (og.Graph, og.Snapshot, og.Result, Branches, Commits, SchemaControl)
 
 #: Public names whose sentence says it all, or whose example would be longer than they are worth.
 WITHOUT_EXAMPLE = {
-    *("uri", "catalog", "schema", "branches", "commits", "recoveries", "is_committing", "write", "ensure_indices"),
+    *(
+        "uri",
+        "catalog",
+        "schema",
+        "branches",
+        "commits",
+        "recoveries",
+        "is_committing",
+        "internals",
+        "write",
+        "ensure_indices",
+    ),
+    *("internals",),
     *("recover", "close", "branch", "version", "values", "to_pandas", "to_polars", "to_dict", "head", "text", "hash"),
 }
 

@@ -341,8 +341,8 @@ def test_a_row_that_breaks_a_rule_on_its_own_is_found_by_the_executors(tmp_path:
     graph = forked(tmp_path / "g")
     both_sides(graph)
     request = MergeRequest("a", "main", dry_run=True)
-    embedded = merge_branches(graph._reader(), strict.catalog, request)
-    carried = merge_branches(graph._reader(), strict.catalog, request, carrier)
+    embedded = merge_branches(graph.internals.reader(), strict.catalog, request)
+    carried = merge_branches(graph.internals.reader(), strict.catalog, request, carrier)
     assert carried.conflicts == embedded.conflicts
     assert [each.row_id for each in carried.conflicts] == ["new1", "new2", "p0", "p1"]
     assert jobs
@@ -386,7 +386,7 @@ def test_a_row_that_takes_the_place_of_another_keeps_its_row_id(tmp_path: Path, 
 
 
 def row_ids(graph: og.Graph) -> dict[str, int]:
-    handle = Workspace(graph._store, graph._store.snapshot("main")).readable("node:Person")
+    handle = Workspace(graph.internals.store, graph.internals.store.snapshot("main")).readable("node:Person")
     rows = handle.scanner(columns=["id"], with_row_id=True).to_table()
     return dict(zip(rows.column("id").to_pylist(), rows.column("_rowid").to_pylist(), strict=True))
 

@@ -167,7 +167,7 @@ def test_what_was_read_is_written_bit_by_bit(spark: SparkSession, tmp_path: Path
 @pytest.mark.s3
 def test_executors_write_to_s3(spark: SparkSession, s3_root: str) -> None:
     with og.init(f"{s3_root}/graph", SCHEMA) as graph:
-        options = dict(graph._reader().location.options)
+        options = dict(graph.internals.store.location.options)
         save(people(spark, ("cy", 3, None), ("di", 4, None)), graph, "Person", **options)
         save(people(spark, ("cy", 30, None)), graph, "Person", mode="merge", **options)
         assert ages(graph) == {"cy": 30, "di": 4}

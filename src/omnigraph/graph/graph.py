@@ -15,7 +15,7 @@ from omnigraph import ids
 from omnigraph.engine.reads import ReadRequest, Reads
 from omnigraph.engine.result import Result
 from omnigraph.engine.run import Explanation
-from omnigraph.errors import ReadOnly
+from omnigraph.graph.internals import GraphInternals
 from omnigraph.graph.schema_control import SchemaControl
 from omnigraph.graph.snapshot import Snapshot
 from omnigraph.history.control import Branches, Commits, known_branch
@@ -23,7 +23,6 @@ from omnigraph.history.resolve import At, Target, at_state, snapshot_at, snapsho
 from omnigraph.history.schemas import Schemas
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.compile import CompiledSchema
-from omnigraph.storage.process import use_storage
 from omnigraph.storage.section import is_held
 from omnigraph.storage.store import GraphStore
 
@@ -504,6 +503,11 @@ class Graph:
         return audit.recoveries(self._reader().tables)
 
     @property
+    def internals(self) -> GraphInternals:
+        """Storage, schemas and actor, for engines of this package. Not for applications: it may change at any time."""
+        return GraphInternals(self._store, self._schemas, self._mode, self._actor)
+
+    @property
     def is_committing(self) -> bool:
         """Whether this process is inside a commit section: a matter of milliseconds that is better not interrupted."""
         return is_held()
@@ -534,13 +538,10 @@ class Graph:
         return ReadRequest(source, name, params, snapshot_at(self._reader(), known_branch(branch), at), at)
 
     def _reader(self) -> GraphStore:
-        use_storage()
-        return self._store
+        return self.internals.reader()
 
     def _writer(self) -> GraphStore:
-        if self._mode != "rw":
-            raise ReadOnly(f"{self.uri} is open read-only", hint="open it with mode='rw'")
-        return self._reader()
+        return self.internals.writer()
 
 
 def _stored(state: State) -> Target:

@@ -21,6 +21,7 @@ from omnigraph.spark.load_job import LoadJob, Target
 from omnigraph.spark.session import active_session, require_spark
 from omnigraph.storage import lineage
 from omnigraph.storage.manifest import Commit
+from omnigraph.storage.store import GraphStore
 from omnigraph.upkeep.indexes import ensure_indices
 from omnigraph.write.load.gather import LoadRequest, request_of
 from omnigraph.write.load.result import LoadResult
@@ -65,13 +66,14 @@ def load(
     require_spark()
     request = request_of(source, mode, on_error, max_rejects, format=format, type=type)
     base = known_branch(from_) if from_ is not None else None
-    destination = Destination(known_branch(branch), base, graph._actor)
-    store, schema = graph._writer(), graph._schemas.for_write(destination.branch, base)
+    internals = graph.internals
+    destination = Destination(known_branch(branch), base, internals.actor)
+    store, schema = internals.writer(), internals.schema_for_write(destination.branch, base)
     catalog = schema.catalog
     store.branch_ref(base if base is not None else destination.branch)
     parts = [_frame(part) for part in parts_of(catalog, source, format, type, _is_table)]
     with reporter(progress) as report:
-        done = _finished(graph, destination, job_id) if job_id else None
+        done = _finished(store, destination, job_id) if job_id else None
         if done is not None:
             return _result(destination, request, done, json.loads(done.labels.get("rows", "{}")), [], False, {})
         created = make_branch(store, destination)
@@ -107,8 +109,7 @@ def _frame(part: Part) -> Part:
     raise InputError(f"rows of {part.name} are an Arrow table", hint="pass engine='embedded', or a Spark DataFrame")
 
 
-def _finished(graph: Graph, destination: Destination, job_id: str) -> Commit | None:
-    store = graph._writer()
+def _finished(store: GraphStore, destination: Destination, job_id: str) -> Commit | None:
     try:
         snapshot = store.snapshot(destination.branch)
     except BranchNotFound:

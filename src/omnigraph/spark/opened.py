@@ -42,20 +42,17 @@ class Pinned:
 
 def pinned(graph: Graph, branch: str = ids.MAIN, at: At | None = None) -> Pinned:
     """The state of a branch now, or at a commit, a version or a time."""
-    return pinned_in(store_of(graph), branch, at)
+    internals = graph.internals
+    return Pinned(internals.store.location, internals.snapshot(branch, at))
 
 
 def pinned_in(store: GraphStore, branch: str, at: At | None) -> Pinned:
     return Pinned(store.location, snapshot_at(store, known_branch(branch), at))
 
 
-def store_of(graph: Graph) -> GraphStore:
-    return graph._reader()
-
-
 def catalog_of(graph: Graph, state: Pinned) -> Catalog:
     """The schema that a state was written with."""
-    return graph._schemas.of(state.snapshot).catalog
+    return graph.internals.catalog_of(state.snapshot)
 
 
 def chosen_columns(table: TableAt, columns: Sequence[str] | None) -> list[str]:

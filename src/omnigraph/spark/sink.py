@@ -21,7 +21,7 @@ from omnigraph.graph import Graph, open_graph
 from omnigraph.history.control import known_branch
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.compile import CompiledSchema
-from omnigraph.spark.opened import pinned, store_of
+from omnigraph.spark.opened import pinned
 from omnigraph.spark.sink_rows import prepared_table
 from omnigraph.spark.stage_task import Order, stage_frame
 from omnigraph.spark.staged import Staging
@@ -65,11 +65,11 @@ class Sink(DataSourceArrowWriter):
         self._options = options
         with open_graph(options.location, actor=options.actor) as graph:
             self._key = pinned(graph, options.branch).table(options.type_name).pin.table_key
-            schema = graph._schemas.for_write(known_branch(options.branch))
+            schema = graph.internals.schema_for_write(known_branch(options.branch))
             self._catalog: Catalog = schema.catalog
             part = self._part(pa.schema([(name, pa.string()) for name in columns]).empty_table())
             list(parse_part(part, 1))  # refuses unknown columns before any task runs
-            self._table, self._identity = _stage_table(store_of(graph), options.branch, self._key)
+            self._table, self._identity = _stage_table(graph.internals.reader(), options.branch, self._key)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
         order = Order(self._catalog, (), (), {self._key: self._table}, limits.LOAD_COUNTED_VIOLATIONS, keeps=False)
@@ -96,7 +96,7 @@ class Sink(DataSourceArrowWriter):
                 raise
             if staging.rows > limits.LOAD_INDEX_ROWS:
                 with contextlib.suppress(ConflictError, LimitError, StorageError):
-                    ensure_indices(graph._writer(), self._catalog, known_branch(self._options.branch))
+                    ensure_indices(graph.internals.writer(), self._catalog, known_branch(self._options.branch))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         staging = self._staging(messages)
@@ -105,7 +105,7 @@ class Sink(DataSourceArrowWriter):
     def _commit(self, graph: Graph, staging: Staging, written: list[str]) -> None:
         """Publish what was staged. ``written`` grows by what has to be written anew."""
         options, shown = self._options, list(written)
-        schema: CompiledSchema = graph._schemas.for_write(known_branch(options.branch))
+        schema: CompiledSchema = graph.internals.schema_for_write(known_branch(options.branch))
 
         def prepare(workspace: Workspace) -> Prepared:
             self._require_same_lineage(workspace)
@@ -115,8 +115,8 @@ class Sink(DataSourceArrowWriter):
             shown[:] = made.fragments
             return Prepared({self._key: made.table})
 
-        writer = Writer(options.branch, WriterKind.LOAD, graph._actor, prepare, schema=schema.hash)
-        commit = run(graph._writer(), writer)
+        writer = Writer(options.branch, WriterKind.LOAD, graph.internals.actor, prepare, schema=schema.hash)
+        commit = run(graph.internals.writer(), writer)
         remove_staged(self._table, written, shown if commit is not None else ())
 
     def _require_same_lineage(self, workspace: Workspace) -> None:

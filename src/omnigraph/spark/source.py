@@ -6,7 +6,7 @@ is made and travels with it, so every task and every later action reads the same
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -130,10 +130,14 @@ class Reader(DataSourceReader):
         self._columns = columns
         self._carried: pa.Schema = carried_schema(schema)
         self._sieve = NO_SIEVE
-        self.pushFilters = _PushFilters(self)  # type: ignore[method-assign]
+        self.pushFilters = _PushFilters(self.keep_filters)  # type: ignore[method-assign]
 
     def partitions(self) -> list[InputPartition]:
         return [] if self._sieve.empty else [InputPartition(group) for group in fragment_groups(self._table)]
+
+    def keep_filters(self, filters: list[Any]) -> None:
+        """Remember filters that Spark offers; it applies all of them once more by itself."""
+        self._sieve = sieve(filters, self._table.schema)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if partition.value is None:  # Spark's stand-in when there is nothing to read
@@ -149,10 +153,10 @@ class _PushFilters:
     inherited method that does nothing, so the format works in every session.
     """
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, keep: Callable[[list[Any]], None]) -> None:
         self.__func__ = DataSourceReader.pushFilters
-        self._reader = reader
+        self._keep = keep
 
     def __call__(self, filters: list[Any]) -> list[Any]:
-        self._reader._sieve = sieve(filters, self._reader._table.schema)
+        self._keep(filters)
         return filters
