@@ -41,14 +41,14 @@ class Progress:
         return self.rows / self.seconds if self.seconds > 0 else 0.0
 
 
-Report: TypeAlias = Callable[[Progress], None]
+ProgressListener: TypeAlias = Callable[[Progress], None]
 
 
 def silent(progress: Progress) -> None:
     """Shows nothing."""
 
 
-def plain_lines(target: TextIO) -> Report:
+def plain_lines(target: TextIO) -> ProgressListener:
     """One line when a stage ends, for logs."""
 
     def report(progress: Progress) -> None:
@@ -67,7 +67,7 @@ def describe(progress: Progress) -> str:
 
 
 @contextmanager
-def reporter(wanted: bool | Report | None, target: TextIO | None = None) -> Iterator[Report]:
+def reporter(wanted: bool | ProgressListener | None, target: TextIO | None = None) -> Iterator[ProgressListener]:
     """Where an operation sends its events.
 
     Args:
@@ -88,7 +88,7 @@ def reporter(wanted: bool | Report | None, target: TextIO | None = None) -> Iter
 
 
 @contextmanager
-def _bar(target: TextIO) -> Iterator[Report]:
+def _bar(target: TextIO) -> Iterator[ProgressListener]:
     from rich.console import Console
     from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bars
@@ -110,7 +110,7 @@ def _bar(target: TextIO) -> Iterator[Report]:
 class Stage:
     """Times one stage and tells about it."""
 
-    def __init__(self, name: str, report: Report, timings: dict[str, float]) -> None:
+    def __init__(self, name: str, report: ProgressListener, timings: dict[str, float]) -> None:
         self.name = name
         self.rows = 0
         self.elsewhere = 0.0  # seconds within this stage that belong to another one

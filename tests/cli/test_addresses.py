@@ -11,7 +11,7 @@ from omnigraph.cli.address import resolve
 from omnigraph.cli.app import arrange
 from omnigraph.cli.config import Config, Profile, read_config
 from omnigraph.cli.errors import UsageError
-from omnigraph.cli.flags import Accepts, Check, Flags
+from omnigraph.cli.flags import Accepts, FlagCheck, Flags
 from omnigraph.errors import InputError
 from tests.support.command_line import CommandLine
 from tests.support.s3_server import S3Server
@@ -31,7 +31,7 @@ USABLE = {"store", "actor", "profile"}
 @pytest.mark.parametrize("flag", ["server", "cluster", "graph", "store", "actor", "profile"])
 def test_a_flag_is_taken_or_refused_but_never_ignored(accepts: Accepts, flag: str) -> None:
     values: dict[str, Any] = {flag: "x"}
-    check, given = Check("the verb", accepts), Flags(**values)
+    check, given = FlagCheck("the verb", accepts), Flags(**values)
     if flag in TABLE[accepts] & USABLE:
         check.refuse_unusable(given)
         return
@@ -44,7 +44,7 @@ def test_a_flag_is_taken_or_refused_but_never_ignored(accepts: Accepts, flag: st
 
 def test_the_first_flag_that_does_not_fit_is_reported() -> None:
     with pytest.raises(UsageError, match="--server"):
-        Check("init", Accepts.NOTHING).refuse_unusable(Flags(profile="p", actor="a", server="s"))
+        FlagCheck("init", Accepts.NOTHING).refuse_unusable(Flags(profile="p", actor="a", server="s"))
 
 
 def test_flags_may_stand_before_between_and_behind_the_words() -> None:

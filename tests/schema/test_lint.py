@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omnigraph.schema.findings import Finding
+from omnigraph.schema.findings import SchemaFinding
 from omnigraph.schema.lint import LINT_CODES, Tier, lint_schema
 from omnigraph.schema.source import MAX_SOURCE_BYTES
 
@@ -29,7 +29,7 @@ def test_oversized_text_is_a_finding() -> None:
 
 def test_warnings_are_findings() -> None:
     assert lint_schema("node A { x: String\n  @default(1) }") == (
-        Finding(
+        SchemaFinding(
             "schema.warning.opaque_annotation",
             "warning",
             "@default is kept as it is and has no effect",

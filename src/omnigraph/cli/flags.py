@@ -66,7 +66,7 @@ class Accepts(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class FlagCheck:
     """A verb and what it takes."""
 
     verb: str

@@ -14,7 +14,7 @@ from omnigraph.cli.texts import existing_text
 from omnigraph.cli.verb import Json, Scope, Uri, verb
 
 if TYPE_CHECKING:
-    from omnigraph.graph.answers import Report
+    from omnigraph.graph.answers import LintReport
 
 _WORDS = {"error": "ERROR", "warning": "WARN", "info": "INFO"}
 
@@ -49,7 +49,7 @@ def register(app: typer.Typer) -> None:
             sys.exit(FAILED)
 
 
-def _text(report: Report) -> str:
+def _text(report: LintReport) -> str:
     lines = []
     for result in report.results:
         place = f" ({report.query_path}:{result.line}:{result.column})" if result.line else ""

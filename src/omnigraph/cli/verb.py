@@ -19,7 +19,7 @@ import typer
 from omnigraph.cli.address import Address, resolve
 from omnigraph.cli.config import Config, read_config
 from omnigraph.cli.errors import Interrupted, UsageError, reported
-from omnigraph.cli.flags import Accepts, Check, Flags
+from omnigraph.cli.flags import Accepts, FlagCheck, Flags
 from omnigraph.cli.startup import leave_out_pandas
 from omnigraph.errors import BranchNotFound, CommitNotFound, DeniedError, NotFoundError, OmniGraphError
 from omnigraph.ids import did_you_mean
@@ -155,7 +155,7 @@ def _outcome(graph: Graph, branch: str, before: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Verb:
-    check: Check
+    check: FlagCheck
     function: Callable[..., None]
     data_frames: bool
 
@@ -187,7 +187,7 @@ def verb(
     """
 
     def register(function: Callable[..., None]) -> None:
-        run = _Verb(Check(name, accepts), function, data_frames)
+        run = _Verb(FlagCheck(name, accepts), function, data_frames)
 
         def command(**given: Any) -> None:
             run(**given)

@@ -27,7 +27,7 @@ from omnigraph.storage.store import GraphStore
 from omnigraph.storage.texts import text_of
 
 if TYPE_CHECKING:
-    from omnigraph.query.lint import Report
+    from omnigraph.query.lint import LintReport
 
 _Key: TypeAlias = tuple[str, str, str | None]  # hash of the schema, text, name of the query
 
@@ -84,7 +84,7 @@ class Reads:
         """Write topologies of large edge types for processes that start later."""
         return View(self._store, snapshot, self._catalog_of(snapshot)).keep_topologies(limits.PERSISTED_EDGES)
 
-    def lint(self, source: str | Path, snapshot: Snapshot) -> Report:
+    def lint(self, source: str | Path, snapshot: Snapshot) -> LintReport:
         from omnigraph.query.lint import SchemaSource, lint
 
         text, file = text_of(source, ".gq")

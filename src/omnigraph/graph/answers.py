@@ -1,6 +1,6 @@
 """What the verbs of a graph answer with, in one place for the rooms outside. Holds nothing of its own."""
 
-from omnigraph.graph.offline import Report
+from omnigraph.graph.offline import LintReport
 from omnigraph.history.diff import Diff
 from omnigraph.history.entity_changes import EntityChange
 from omnigraph.history.feed.commit import CommitChanges, CommitPage
@@ -15,8 +15,8 @@ __all__ = [
     "CommitPage",
     "Diff",
     "EntityChange",
+    "LintReport",
     "LoadResult",
     "MergeResult",
-    "Report",
     "SchemaPlan",
 ]

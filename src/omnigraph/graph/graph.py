@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from omnigraph.history.feed.page import ChangePage
     from omnigraph.history.merge.carrier import Carriers
     from omnigraph.progress import Progress
-    from omnigraph.query.lint import Report
+    from omnigraph.query.lint import LintReport
     from omnigraph.storage.recovery.audit import Recovery
     from omnigraph.upkeep.indexes import IndexReport
     from omnigraph.upkeep.verify import VerifyReport
@@ -151,7 +151,7 @@ class Graph:
         """
         return self._reads.explain(self._read_request(source, name, params, branch, at), run=run)
 
-    def lint(self, source: str | Path) -> Report:
+    def lint(self, source: str | Path) -> LintReport:
         """Check every query of a text against the schema without running it.
 
         Example:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from omnigraph.query.lint import Report, SchemaSource, lint
+from omnigraph.query.lint import LintReport, SchemaSource, lint
 from omnigraph.schema.compile import compile_schema
 from omnigraph.storage.texts import text_of
 
-__all__ = ["Report", "lint_with_schema"]
+__all__ = ["LintReport", "lint_with_schema"]
 
 
-def lint_with_schema(queries: Path, schema: Path) -> Report:
+def lint_with_schema(queries: Path, schema: Path) -> LintReport:
     """Check every query of a file against the schema in another one.
 
     Raises:

@@ -21,7 +21,7 @@ from omnigraph.errors import (
     StorageError,
 )
 from omnigraph.history.branches import create_branch, delete_branch, list_branches
-from omnigraph.progress import Report, Stage, silent
+from omnigraph.progress import ProgressListener, Stage, silent
 from omnigraph.schema.catalog import Catalog
 from omnigraph.storage.commit import sidecar
 from omnigraph.storage.manifest import Commit
@@ -45,7 +45,11 @@ class Destination:
 
 
 def load(
-    store: GraphStore, catalog: Catalog, request: LoadRequest, destination: Destination, report: Report = silent
+    store: GraphStore,
+    catalog: Catalog,
+    request: LoadRequest,
+    destination: Destination,
+    report: ProgressListener = silent,
 ) -> LoadResult:
     """Read everything, make the branch if it is missing and may be made, write one commit."""
     if destination.base is None:
@@ -78,7 +82,9 @@ def unmake_branch(store: GraphStore, branch: str) -> None:
             delete_branch(store, branch, seen=first)
 
 
-def with_indexes(result: LoadResult, ensure: Callable[[str], Commit | None], report: Report = silent) -> LoadResult:
+def with_indexes(
+    result: LoadResult, ensure: Callable[[str], Commit | None], report: ProgressListener = silent
+) -> LoadResult:
     """Bring the indexes of a branch up to date after a load that put many rows into a table.
 
     The load stands, whatever comes of it: an index that is missing changes no answer.

@@ -1,6 +1,6 @@
 """Checks a whole `.gq` file against a schema without running anything.
 
-The report has the exact shape that the command line and the HTTP interface give out; see `Report.to_dict`.
+The report has the exact shape that the command line and the HTTP interface give out; see `LintReport.to_dict`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class SchemaSource:
 
 
 @dataclass(frozen=True, slots=True)
-class QueryResult:
+class LintResult:
     """What lint says about one query."""
 
     name: str
@@ -58,7 +58,7 @@ class QueryResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LintFinding:
     """Something about the file as a whole."""
 
     severity: str
@@ -81,17 +81,17 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class LintReport:
     """The result of `lint`. ``ok`` means that nothing is wrong; warnings do not count."""
 
     schema_source: SchemaSource
     query_path: str | None
-    results: tuple[QueryResult, ...]
-    findings: tuple[Finding, ...]
+    results: tuple[LintResult, ...]
+    findings: tuple[LintFinding, ...]
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{self.count(severity)} {severity}s" for severity in ("error", "warning"))
-        return f"Report({'ok' if self.ok else 'not ok'}, {len(self.results)} queries, {counts})"
+        return f"LintReport({'ok' if self.ok else 'not ok'}, {len(self.results)} queries, {counts})"
 
     @property
     def ok(self) -> bool:
@@ -120,7 +120,9 @@ class Report:
         }
 
 
-def lint(text: str, catalog: Catalog, file: str | None = None, *, schema_source: SchemaSource | None = None) -> Report:
+def lint(
+    text: str, catalog: Catalog, file: str | None = None, *, schema_source: SchemaSource | None = None
+) -> LintReport:
     """Parse and check every query of a text.
 
     Args:
@@ -133,9 +135,9 @@ def lint(text: str, catalog: Catalog, file: str | None = None, *, schema_source:
     try:
         parsed = parse_queries(text, file)
     except QuerySyntaxError as error:
-        found = Finding("error", "Q000", _with_place(error), excerpt=error.details["excerpt"])
-        return Report(source, file, (), (found,))
-    results: list[QueryResult] = []
+        found = LintFinding("error", "Q000", _with_place(error), excerpt=error.details["excerpt"])
+        return LintReport(source, file, (), (found,))
+    results: list[LintResult] = []
     valid: list[TypedQuery | TypedMutation] = []
     for query in parsed.queries:
         try:
@@ -144,18 +146,16 @@ def lint(text: str, catalog: Catalog, file: str | None = None, *, schema_source:
             results.append(_failed(query, error))
         else:
             valid.append(typed)
-            results.append(
-                QueryResult(query.name, _kind(query), "ok", _warnings(query), None, describe(typed, catalog))
-            )
-    return Report(source, file, tuple(results), tuple(_update_coverage(valid, catalog)))
+            results.append(LintResult(query.name, _kind(query), "ok", _warnings(query), None, describe(typed, catalog)))
+    return LintReport(source, file, tuple(results), tuple(_update_coverage(valid, catalog)))
 
 
 def _with_place(error: QuerySyntaxError) -> str:
     return f"{error.message} (line {error.line}, column {error.column})"
 
 
-def _failed(query: QueryDecl, error: QueryTypeError) -> QueryResult:
-    return QueryResult(
+def _failed(query: QueryDecl, error: QueryTypeError) -> LintResult:
+    return LintResult(
         query.name,
         _kind(query),
         "error",
@@ -176,7 +176,7 @@ def _warnings(query: QueryDecl) -> tuple[str, ...]:
     return (_NO_PARAMS,) if query.is_write and not query.params else ()
 
 
-def _update_coverage(queries: Sequence[TypedQuery | TypedMutation], catalog: Catalog) -> list[Finding]:
+def _update_coverage(queries: Sequence[TypedQuery | TypedMutation], catalog: Catalog) -> list[LintFinding]:
     """L201: properties that no update of an updated type sets."""
     assigned: dict[str, set[str]] = {}
     updaters: dict[str, list[str]] = {}
@@ -190,7 +190,7 @@ def _update_coverage(queries: Sequence[TypedQuery | TypedMutation], catalog: Cat
                 if query.name not in names:
                     names.append(query.name)
     found = [
-        Finding(
+        LintFinding(
             "warning",
             "L201",
             f"{type_name}.{name} exists in schema but no update query sets it",
@@ -213,7 +213,7 @@ def _settable(node: NodeType) -> list[str]:
     ]
 
 
-def _rank(finding: Finding) -> tuple[int, str, str, str]:
+def _rank(finding: LintFinding) -> tuple[int, str, str, str]:
     return (
         _SEVERITIES.index(finding.severity),
         finding.type_name or "",

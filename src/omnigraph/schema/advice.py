@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from omnigraph.schema.annotations import KNOWN
 from omnigraph.schema.catalog import ENDPOINT_COLUMNS, Catalog, Property
-from omnigraph.schema.findings import Finding
+from omnigraph.schema.findings import SchemaFinding
 from omnigraph.schema.source import Source
 from omnigraph.schema.syntax import (
     AnnotationSyntax,
@@ -34,10 +34,10 @@ class _Remark:
     at: int
 
 
-def warnings_of(syntax: SchemaSyntax, catalog: Catalog, source: Source) -> tuple[Finding, ...]:
+def warnings_of(syntax: SchemaSyntax, catalog: Catalog, source: Source) -> tuple[SchemaFinding, ...]:
     """All warnings, in the order of the text."""
     return tuple(
-        Finding(each.code, "warning", each.message, each.entity, *source.place(each.at))
+        SchemaFinding(each.code, "warning", each.message, each.entity, *source.place(each.at))
         for each in sorted(_remarks(syntax, catalog), key=lambda each: (each.at, each.code))
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 from omnigraph.schema.advice import warnings_of
 from omnigraph.schema.build import build_catalog
 from omnigraph.schema.catalog import Catalog
-from omnigraph.schema.findings import Finding
+from omnigraph.schema.findings import SchemaFinding
 from omnigraph.schema.ir import ir_hash, ir_of, ir_text
 from omnigraph.schema.parse import parse
 from omnigraph.schema.source import Source
@@ -31,7 +31,7 @@ class CompiledSchema:
     catalog: Catalog
     ir: dict[str, Any]
     hash: str
-    warnings: tuple[Finding, ...] = ()
+    warnings: tuple[SchemaFinding, ...] = ()
 
     @property
     def ir_text(self) -> str:

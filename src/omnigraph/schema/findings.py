@@ -9,7 +9,7 @@ Severity: TypeAlias = Literal["error", "warning"]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class SchemaFinding:
     """A remark with its place.
 
     Attributes:

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from omnigraph.errors import LimitError, SourceError
 from omnigraph.schema.compile import compile_schema
-from omnigraph.schema.findings import Finding, Severity
+from omnigraph.schema.findings import SchemaFinding, Severity
 
 
 class Tier(StrEnum):
@@ -45,7 +45,7 @@ LINT_CODES: dict[str, LintCode] = {
 }
 
 
-def lint_schema(text: str, *, file: str | None = None) -> tuple[Finding, ...]:
+def lint_schema(text: str, *, file: str | None = None) -> tuple[SchemaFinding, ...]:
     """Every remark on a schema text: its first error, or the warnings of a text that compiles.
 
     >>> [finding.code for finding in lint_schema("node A { x: String @default(1) }")]
@@ -54,6 +54,6 @@ def lint_schema(text: str, *, file: str | None = None) -> tuple[Finding, ...]:
     try:
         return compile_schema(text, file=file).warnings
     except SourceError as error:
-        return (Finding(error.code, "error", error.message, None, error.line, error.column),)
+        return (SchemaFinding(error.code, "error", error.message, None, error.line, error.column),)
     except LimitError as error:
-        return (Finding(error.code, "error", error.message),)
+        return (SchemaFinding(error.code, "error", error.message),)

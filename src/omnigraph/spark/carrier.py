@@ -15,7 +15,7 @@ from omnigraph.errors import BranchNotFound, InputError, OutcomeUnknown, Recover
 from omnigraph.graph.graph import Graph
 from omnigraph.history.control import known_branch
 from omnigraph.history.load import Destination, make_branch, unmake_branch, with_indexes
-from omnigraph.progress import Report, reporter
+from omnigraph.progress import ProgressListener, reporter
 from omnigraph.spark.cluster import Cluster
 from omnigraph.spark.load_job import LoadJob, Target
 from omnigraph.spark.session import active_session, require_spark
@@ -48,7 +48,7 @@ def load(
     format: str | None = None,
     type: str | None = None,
     job_id: str | None = None,
-    progress: bool | Report | None = None,
+    progress: bool | ProgressListener | None = None,
 ) -> LoadResult:
     """Load files or DataFrames on Spark as one commit: all of it or nothing.
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from omnigraph import failpoints
 from omnigraph.errors import ReadSetChanged, TypeNotFound
-from omnigraph.progress import Report, Stage
+from omnigraph.progress import ProgressListener, Stage
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.compile import CompiledSchema
 from omnigraph.spark import merge_rows
@@ -58,7 +58,7 @@ class LoadJob:
     """One load. `read` first, then `commit`; `remove_files` when either fails."""
 
     def __init__(
-        self, cluster: Cluster, target: Target, request: LoadRequest, parts: Sequence[Part], report: Report
+        self, cluster: Cluster, target: Target, request: LoadRequest, parts: Sequence[Part], report: ProgressListener
     ) -> None:
         self._cluster = cluster
         self._target = target

@@ -15,7 +15,7 @@ from omnigraph.schema.catalog import Annotation, Catalog, EdgeType, InterfaceTyp
 from omnigraph.schema.compile import CompiledSchema
 from omnigraph.schema.evolve.places import HintPlaces
 from omnigraph.schema.evolve.steps import TypeKind
-from omnigraph.schema.findings import Finding
+from omnigraph.schema.findings import SchemaFinding
 
 Type: TypeAlias = InterfaceType | NodeType | EdgeType
 
@@ -52,7 +52,7 @@ class Matching:
     pairs: Mapping[str, TypePair]
     added: frozenset[str]
     dropped: frozenset[str]
-    warnings: tuple[Finding, ...]
+    warnings: tuple[SchemaFinding, ...]
 
     def accepted_name(self, kind: TypeKind, name: str) -> str | None:
         """What the desired type ``name`` is called in the accepted schema; None when it is new."""
@@ -86,7 +86,7 @@ class _Matcher:
         self._accepted = accepted
         self._desired = desired
         self._places = places
-        self._warnings: list[Finding] = []
+        self._warnings: list[SchemaFinding] = []
 
     def match(self) -> Matching:
         pairs: dict[str, TypePair] = {}
@@ -174,7 +174,7 @@ class _Matcher:
         if hint is not None:
             message = f"""@rename_from("{hint}") is ignored: the accepted schema has this name already"""
             self._warnings.append(
-                Finding(SATISFIED_HINT, "warning", message, entity, *self._places.line_and_column(entity))
+                SchemaFinding(SATISFIED_HINT, "warning", message, entity, *self._places.line_and_column(entity))
             )
 
     def _failure(self, problem: str, entity: str) -> SchemaIdentityError:

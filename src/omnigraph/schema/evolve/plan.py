@@ -13,7 +13,7 @@ from omnigraph.schema.compile import CompiledSchema
 from omnigraph.schema.evolve.compare import steps_between
 from omnigraph.schema.evolve.match import match_schemas
 from omnigraph.schema.evolve.steps import Step, UnsupportedChange
-from omnigraph.schema.findings import Finding
+from omnigraph.schema.findings import SchemaFinding
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class SchemaPlan:
 
     supported: bool
     steps: tuple[Step, ...]
-    warnings: tuple[Finding, ...] = ()
+    warnings: tuple[SchemaFinding, ...] = ()
 
     def __repr__(self) -> str:
         return f"SchemaPlan({'supported' if self.supported else 'refused'}, {len(self.steps)} steps)"

@@ -17,9 +17,9 @@ from omnigraph.storage.store import GraphStore
 from omnigraph.upkeep.verify import control, deep, history, schemas, tables
 from omnigraph.upkeep.verify.branch import CARDINALITY, ENDPOINTS, IDS, KEYS, UNIQUE, VALUES, BranchCheck
 from omnigraph.upkeep.verify.patience import lasting
-from omnigraph.upkeep.verify.report import Check, Ledger, Problem, VerifyReport
+from omnigraph.upkeep.verify.report import Ledger, Problem, VerifyCheck, VerifyReport
 
-__all__ = ["CHECKS", "Check", "Problem", "VerifyReport", "verify"]
+__all__ = ["CHECKS", "Problem", "VerifyCheck", "VerifyReport", "verify"]
 
 #: Every check by its stable name, in the order of the report.
 CHECKS: dict[str, str] = {

@@ -10,7 +10,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class VerifyCheck:
     """One kind of check over the whole graph.
 
     Attributes:
@@ -73,7 +73,7 @@ class VerifyReport:
     """
 
     ok: bool
-    checks: tuple[Check, ...]
+    checks: tuple[VerifyCheck, ...]
     problems: tuple[Problem, ...]
 
     def __repr__(self) -> str:
@@ -144,6 +144,8 @@ class Ledger:
 
     def report(self) -> VerifyReport:
         order = list(self._what)
-        checks = tuple(Check(name, what, self._counts[name], self._seconds[name]) for name, what in self._what.items())
+        checks = tuple(
+            VerifyCheck(name, what, self._counts[name], self._seconds[name]) for name, what in self._what.items()
+        )
         problems = tuple(sorted(self._problems, key=lambda each: order.index(each.check)))
         return VerifyReport(all(problem.harmless for problem in problems), checks, problems)
