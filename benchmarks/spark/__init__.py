@@ -1,4 +1,4 @@
-"""What the bulk carrier costs against plain Spark, and the embedded load against DuckDB.
+"""What the Spark engine costs against plain Spark, and the embedded load against DuckDB.
 
 Each file gives a function from options to rows; `MEASURES` is the table of contents.
 """

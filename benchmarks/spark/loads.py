@@ -1,6 +1,6 @@
 """Bulk loads of the social graph, validated, indexed and committed: by Spark and in this process.
 
-Spark's own reading and writing of the same files is the measure for the Spark carrier, DuckDB with primary keys for
+Spark's own reading and writing of the same files is the measure for the Spark engine, DuckDB with primary keys for
 the embedded one. The start of a session is not counted.
 """
 

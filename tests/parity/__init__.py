@@ -1,1 +1,1 @@
-"""The two carriers against each other: the same input gives the same rows, errors and answers."""
+"""The two engines against each other: the same input gives the same rows, errors and answers."""

@@ -1,4 +1,4 @@
-"""Files and frames through both carriers: formats, directories, odd and broken files, types that only look alike."""
+"""Files and frames through both engines: formats, directories, odd and broken files, types that only look alike."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import omnigraph as og
 from omnigraph import limits
 from omnigraph import spark as ogs
 from omnigraph.errors import InputError
-from tests.parity.carriers import Pair, exported
+from tests.parity.both_engines import Pair, exported
 
 pytestmark = pytest.mark.usefixtures("spark")
 

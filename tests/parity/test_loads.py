@@ -1,4 +1,4 @@
-"""The same load through both carriers: equal graphs, equal counts, equal rejects, equal errors with file and line."""
+"""The same load through both engines: equal graphs, equal counts, equal rejects, equal errors with file and line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.language.load.fixtures import HERE as LOADS
 from tests.language.load.fixtures import Case, cases, refusals
 from tests.language.query.fixtures import HERE as SMALL
 from tests.load.test_reject_model import SCHEMA as RULES
-from tests.parity.carriers import Pair
+from tests.parity.both_engines import Pair
 
 pytestmark = pytest.mark.usefixtures("spark", "small_splits")
 

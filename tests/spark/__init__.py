@@ -1,1 +1,1 @@
-"""The bulk carrier on a real Spark session; the fixture `spark` is one per test process."""
+"""The Spark engine on a real Spark session; the fixture `spark` is one per test process."""

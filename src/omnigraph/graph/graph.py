@@ -96,7 +96,7 @@ class Graph:
     @property
     def branches(self) -> Branches:
         """Make, list, merge and delete branches."""
-        return Branches(self._reader, self._writer, self.catalog_of, self._actor, _merge_carriers)
+        return Branches(self._reader, self._writer, self.catalog_of, self._actor, _merge_engine)
 
     @property
     def commits(self) -> Commits:
@@ -270,27 +270,24 @@ class Graph:
             >>> graph.load({"Follows": pa.table({"src": ["cy"], "dst": ["ana"]})}, "append")
             LoadResult(append on main: 1 records of 0 node and 1 edge types; commit 0...)
         """
-        from omnigraph.graph.carriers import Carrier, carried
+        from omnigraph.graph.engines import spark_load
         from omnigraph.history.load import Destination, load, with_indexes
         from omnigraph.progress import reporter
         from omnigraph.upkeep.indexes import ensure_indices
         from omnigraph.write.load.gather import request_of
 
-        def embedded() -> LoadResult:
-            request = request_of(source, mode, on_error, max_rejects, format=format, type=type)
-            base = known_branch(from_) if from_ is not None else None
-            destination = Destination(known_branch(branch), base, self._actor)
-            store = self._writer()
-            catalog = self._schemas.for_write(destination.branch, base).catalog
-            with reporter(progress) as report:
-                result = load(store, catalog, request, destination, report)
-                return with_indexes(result, lambda name: ensure_indices(store, catalog, name).commit, report)
-
-        def bulk(carrier: Carrier) -> LoadResult:
+        on_spark = spark_load(engine, source, format)
+        if on_spark is not None:
             asked = {"branch": branch, "from_": from_, "on_error": on_error, "max_rejects": max_rejects}
-            return carrier(self, source, mode, format=format, type=type, progress=progress, **asked)
-
-        return carried(engine, source, format, embedded, bulk)
+            return on_spark(self, source, mode, format=format, type=type, progress=progress, **asked)
+        request = request_of(source, mode, on_error, max_rejects, format=format, type=type)
+        base = known_branch(from_) if from_ is not None else None
+        destination = Destination(known_branch(branch), base, self._actor)
+        store = self._writer()
+        catalog = self._schemas.for_write(destination.branch, base).catalog
+        with reporter(progress) as report:
+            result = load(store, catalog, request, destination, report)
+            return with_indexes(result, lambda name: ensure_indices(store, catalog, name).commit, report)
 
     def write(
         self,
@@ -548,7 +545,7 @@ def _stored(state: State) -> Target:
     return state._stored if isinstance(state, Snapshot) else state
 
 
-def _merge_carriers(engine: str) -> Carriers:
-    from omnigraph.graph.carriers import merge_carriers
+def _merge_engine(engine: str) -> Carriers:
+    from omnigraph.graph.engines import merge_engine
 
-    return merge_carriers(engine)
+    return merge_engine(engine)

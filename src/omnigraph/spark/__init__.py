@@ -1,4 +1,4 @@
-"""The bulk carrier: the same graph, the same rules and the same one commit, with the rows on a Spark cluster.
+"""The Spark engine: the same graph, the same rules and the same one commit, with the rows on a Spark cluster.
 
 Verbs are got when they are first used, so that importing this package needs neither Java nor a running session. No
 module has the name of a verb: importing it would put the module in the verb's place.

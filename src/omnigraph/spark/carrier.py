@@ -1,4 +1,4 @@
-"""`ogs.load`, and the way `Graph.load` finds it: a load carried by Spark.
+"""`ogs.load`: a load on Spark, which `Graph.load` uses for much data.
 
 The branch is made before anything is staged, because files belong to a branch, and is removed again when the load is
 refused. A job that is run again under its name answers with the commit it made the first time.
@@ -76,9 +76,10 @@ def load(
         done = _finished(store, destination, job_id) if job_id else None
         if done is not None:
             return _result(destination, request, done, json.loads(done.labels.get("rows", "{}")), [], False, {})
+        cluster = Cluster(active_session())
         created = make_branch(store, destination)
         job = LoadJob(
-            Cluster(active_session()),
+            cluster,
             Target(store, schema, destination.branch, destination.actor, job_id or ids.new_ulid()),
             request,
             parts,

@@ -1,4 +1,4 @@
-"""`ogs.merge`, and the way `Graph.branches.merge` finds it: a merge with the rows on executors.
+"""`ogs.merge`: a merge with the rows on executors, which `Graph.branches.merge` uses for many rows.
 
 The same code decides about ids, conflicts and rules; only what looks at whole rows is done by tasks, see
 `merge_task.py`. The driver holds ids, row ids and the columns that rules about rows together look at. Nothing is staged
@@ -79,7 +79,7 @@ def merge(
 
 
 def carrier(workspace: Workspace, source: MergeSource) -> Carrier:
-    """Carries one attempt of a merge on the session of this process.
+    """The engine of one attempt of a merge, on the session of this process.
 
     Raises:
         MissingExtra: pyspark or Java is not installed.
@@ -107,7 +107,7 @@ class _Put:
 
 
 class OnSpark:
-    """One attempt of a merge, carried by Spark. Few rows are looked at in this process."""
+    """One attempt of a merge on Spark. Few rows are looked at in this process."""
 
     engine = ENGINE
 

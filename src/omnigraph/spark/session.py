@@ -11,6 +11,7 @@ import shutil
 import sys
 import warnings
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -94,12 +95,12 @@ def _running() -> SparkSession | None:
 
 
 def _session_class() -> Any:
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
+    if find_spec("pyspark") is None:
         raise MissingExtra(
-            "the bulk carrier needs pyspark, which is not installed", hint="pip install 'omnigraph[spark]'"
-        ) from None
+            "the Spark engine needs pyspark, which is not installed", hint="pip install 'omnigraph[spark]'"
+        )
+    from pyspark.sql import SparkSession
+
     return SparkSession
 
 

@@ -1,4 +1,4 @@
-"""One input through both carriers, and what each of them makes of it, in a form that can be compared."""
+"""One input through both engines, and what each of them makes of it, in a form that can be compared."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Outcome:
 
 
 class Pair:
-    """Two equal graphs, one for each carrier."""
+    """Two equal graphs, one for each engine."""
 
     def __init__(self, root: Path, schema: str | None, template: Path | None = None) -> None:
         self.root = root

@@ -1,4 +1,4 @@
-"""Who carries a merge: when it is handed over, what happens where nobody takes it, and rows that are read in parts."""
+"""Which engine merges: when Spark takes over, what happens where there is none, and rows that are read in parts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from omnigraph import limits
 from omnigraph.errors import InputError, MergeConflict, MissingExtra, ResourceLimitExceeded
-from omnigraph.spark import merge_job
+from omnigraph.graph import engines
 from tests.merge.branches import Apart, apart, people, state
 
 
@@ -18,11 +18,11 @@ def no_spark(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Where Spark is not installed; one word for each time that somebody asked."""
     asked: list[str] = []
 
-    def refuse() -> None:
+    def refuse() -> engines.SparkEngine:
         asked.append("spark")
-        raise MissingExtra("the bulk carrier needs pyspark, which is not installed")
+        raise MissingExtra("the Spark engine needs pyspark, which is not installed")
 
-    monkeypatch.setattr(merge_job, "require_spark", refuse)
+    monkeypatch.setattr(engines, "spark_engine", refuse)
     return asked
 
 
@@ -46,7 +46,7 @@ def test_a_small_merge_asks_nobody_else(tmp_path: Path, no_spark: list[str]) -> 
     assert (result.engine, no_spark) == ("embedded", [])
 
 
-def test_without_spark_a_large_merge_is_carried_here_in_parts_with_the_same_result(
+def test_without_spark_a_large_merge_is_done_here_in_parts_with_the_same_result(
     tmp_path: Path, no_spark: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole, parts = grown(tmp_path / "whole"), grown(tmp_path / "parts")
