@@ -32,6 +32,7 @@ SHOWN = {
     ),
     "quickstart.md": ("5 rows from branch main via trouble_spots\n", "merged fix/zones into main: fast_forward\n"),
     "concepts.md": ("DivergentUpdate", "add property 'Person.nick' (String?) on node 'Person'"),
+    "schema-language.md": ("add property 'Paper.pages' (I32?) on node 'Paper'",),
     "cli.md": ("main\nreview/x\n",),
 }
 
