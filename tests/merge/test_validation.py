@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 import omnigraph as og
-from omnigraph.errors import Conflict, MergeConflict
+from omnigraph.errors import CardinalityViolation, Conflict, MergeConflict
 from omnigraph.history.merge.validate import violations
 from omnigraph.storage.commit.protocol import Workspace
 from omnigraph.write.change import Change, Mode
-from omnigraph.write.resolve import resolve
+from omnigraph.write.resolved import resolve
 from tests.merge.branches import fingerprint, state
 
 SCHEMA = """
@@ -117,13 +117,24 @@ def test_fewer_edges_than_a_source_must_have_are_refused_while_it_has_one(tmp_pa
     assert refused(graph) == [("CardinalityViolation", None, "edge:Guards")]
 
 
-def test_a_source_that_lost_all_of_its_edges_owes_none(tmp_path: Path) -> None:
-    """Each side left one; a direct write may not take the last one away, a merge may."""
+def test_a_source_that_stays_may_not_lose_all_of_its_edges(tmp_path: Path) -> None:
+    """Each side left one; a merge may not take the last one away, and neither may a direct write."""
     graph = graph_of(tmp_path / "g")
     graph.write([edge("edge:Keeps", ("k1", "ann", "rome"), ("k2", "ann", "oslo"))])
     graph.branches.merge("main", "b")
     graph.write([gone("edge:Keeps", "k1")], branch="b")
     graph.write([gone("edge:Keeps", "k2")])
+    assert refused(graph) == [("CardinalityViolation", None, "edge:Keeps")]
+    with pytest.raises(CardinalityViolation):
+        graph.write([gone("edge:Keeps", "k1")])
+
+
+def test_a_source_that_goes_owes_no_edges(tmp_path: Path) -> None:
+    graph = graph_of(tmp_path / "g")
+    graph.write([edge("edge:Keeps", ("k1", "ann", "rome"), ("k2", "ann", "oslo"))])
+    graph.branches.merge("main", "b")
+    graph.write([gone("edge:Keeps", "k1")], branch="b")
+    graph.write([gone("node:Person", "ann"), gone("edge:Keeps", "k1", "k2")])
     assert graph.branches.merge("b").outcome == "merged"
     assert state(graph, "main")["edge:Keeps"] == {}
 

@@ -27,7 +27,7 @@ from omnigraph.storage.tables import Handle
 from omnigraph.text_hash import hash_texts
 from omnigraph.write.change import type_of
 from omnigraph.write.load.rules import LINE
-from omnigraph.write.sets import tuple_texts
+from omnigraph.write.set_rules import tuple_texts
 
 PLACE = "#place"  # no property can be called so
 

@@ -18,7 +18,7 @@ from omnigraph.spark.key_rules import Saw, Seen, Space, Spaces, judge
 from omnigraph.storage.remote_stage import StageTable, read_staged, read_stored
 from omnigraph.text_hash import TextHashes, hash_texts
 from omnigraph.write.change import Mode, type_of
-from omnigraph.write.sets import tuple_texts
+from omnigraph.write.set_rules import tuple_texts
 
 SIGHTING = pa.schema(
     [("space", pa.int32()), ("hash", pa.int64()), ("what", pa.int32()), ("count", pa.int64()), ("place", pa.int64())]

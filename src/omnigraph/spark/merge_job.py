@@ -52,7 +52,7 @@ from omnigraph.storage.stage import Found, locate
 from omnigraph.storage.store import GraphStore
 from omnigraph.storage.tables import Handle
 from omnigraph.write.commit import found_rows
-from omnigraph.write.sets import Resolved
+from omnigraph.write.resolved import Resolved
 
 ENGINE = "spark"
 

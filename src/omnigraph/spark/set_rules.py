@@ -1,7 +1,7 @@
 """The rules about rows together, as a Spark job: every key of the load and of the tables is seen, brought together and
 judged; the few that may break a rule are looked at closely.
 
-The rules themselves are `key_rules.py` (over numbers) and `write/sets.py` (exactly, for suspects).
+The rules themselves are `key_rules.py` (over numbers) and `write/set_rules.py` (exactly, for suspects).
 """
 
 from __future__ import annotations

@@ -26,11 +26,10 @@ from omnigraph.storage.remote_stage import (
     write_rows,
 )
 from omnigraph.storage.tables import Handle
-from omnigraph.write import sets
 from omnigraph.write.change import Change, Mode, type_of
 from omnigraph.write.commit import check_sets
-from omnigraph.write.resolve import resolve
-from omnigraph.write.sets import Resolved
+from omnigraph.write.resolved import Resolved, resolve
+from omnigraph.write.set_rules import single_rows
 
 _PLACE = "#place"  # no property can be called so
 
@@ -61,7 +60,7 @@ def prepared_table(
     staged = staging.fragments.get(key, [])
     rows = _keys(type_, table, staged)
     change = Change(key, rows, mode, conformed=True, fresh_ids=key in staging.fresh)
-    single = rows if change.fresh_ids else sets.single_rows(type_, change, rows)
+    single = rows if change.fresh_ids else single_rows(type_, change.mode, rows)
     resolved = resolve(workspace, type_, change, single, change.fresh_ids)
     check_sets(workspace, catalog, {key: resolved})
     before = workspace.snapshot.pins[key].row_count

@@ -28,7 +28,6 @@ from omnigraph.spark.staged import Staging
 from omnigraph.storage.commit.protocol import Workspace
 from omnigraph.storage.stage import find_rows
 from omnigraph.text_hash import hash_texts
-from omnigraph.write import sets
 from omnigraph.write.change import Change, Mode, type_of
 from omnigraph.write.commit import check_sets
 from omnigraph.write.load.gather import FILE, Gathered, LoadRequest
@@ -36,8 +35,8 @@ from omnigraph.write.load.load import candidates_of, placed_error, violations_of
 from omnigraph.write.load.rules import LINE
 from omnigraph.write.load.settle import Settling
 from omnigraph.write.load.violations import Violation
-from omnigraph.write.resolve import resolve
-from omnigraph.write.sets import Resolved
+from omnigraph.write.resolved import Resolved, resolve
+from omnigraph.write.set_rules import single_rows
 
 _ENDS = ("src", "dst")
 _Request = tuple[str, tuple[str, ...], int]
@@ -134,7 +133,7 @@ class Close:
         return violations_of(self._gathered, settling), gone
 
     def _settling(self, most: int) -> Settling:
-        return Settling(self._scene.workspace, self._candidates, most, _resolve)
+        return Settling(self._scene.workspace, self._scene.keys.catalog, self._candidates, most, _resolve)
 
     def _check(self) -> None:
         workspace, catalog = self._scene.workspace, self._scene.keys.catalog
@@ -142,7 +141,7 @@ class Close:
         for key, candidate in self._candidates.items():
             change = candidate.change
             put = change.put if change.put is not None else candidate.rows
-            rows = put if candidate.fresh_ids else sets.single_rows(candidate.type, change, put)
+            rows = put if candidate.fresh_ids else single_rows(candidate.type, change.mode, put)
             resolved[key] = _resolve(workspace, candidate.type, change, rows, candidate.fresh_ids)
         self._add_removed(resolved)
         check_sets(workspace, catalog, resolved)

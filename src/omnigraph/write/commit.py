@@ -22,11 +22,10 @@ from omnigraph.storage.manifest import Commit
 from omnigraph.storage.snapshot import Snapshot
 from omnigraph.storage.stage import Found, stage_change, stage_overwrite
 from omnigraph.storage.store import GraphStore
-from omnigraph.write import sets
 from omnigraph.write.change import Change, require_one_per_type, type_of
-from omnigraph.write.resolve import resolve
+from omnigraph.write.resolved import Resolved, resolve
 from omnigraph.write.rows import Conformed, conform
-from omnigraph.write.sets import Resolved
+from omnigraph.write.set_rules import Proposal, StoredRows, refuse_violations, single_rows
 
 _NOT_FOUND = Found(pa.array([], pa.string()), np.array([], np.uint64), np.array([], np.uint64))
 
@@ -107,7 +106,7 @@ def _typed(catalog: Catalog, change: Change) -> _Typed:
         put = Conformed(change.put, change.fresh_ids)
     else:
         put = conform(type_, change.put if change.put is not None else _no_rows(type_))
-    rows = put.rows if put.fresh_ids else sets.single_rows(type_, change, put.rows)
+    rows = put.rows if put.fresh_ids else single_rows(type_, change.mode, put.rows)
     return _Typed(type_, change, rows, put.fresh_ids)
 
 
@@ -118,15 +117,7 @@ def _no_rows(type_: NodeType | EdgeType) -> pa.Table:
 
 def check_sets(workspace: Workspace, catalog: Catalog, resolved: dict[str, Resolved]) -> None:
     """Raise the first violation of a rule about rows together, in the order that callers rely on."""
-    ordered = sorted(resolved.values(), key=lambda item: (isinstance(item.type, EdgeType), item.type.name))
-    for item in ordered:
-        sets.refuse_existing(item)
-    for item in ordered:
-        sets.check_unique(workspace, item)
-    by_key = {item.type.table_key: item for item in ordered}
-    sets.check_endpoints(workspace, catalog, by_key)
-    for item in ordered:
-        sets.check_cardinality(workspace, item, by_key)
+    refuse_violations(Proposal(catalog, resolved, StoredRows(workspace)))
 
 
 def _stage(workspace: Workspace, resolved: dict[str, Resolved], request: WriteRequest) -> dict[str, PreparedTable]:

@@ -23,7 +23,7 @@ from omnigraph.storage.commit.prepared import PreparedTable
 from omnigraph.storage.commit.protocol import Workspace
 from omnigraph.storage.stage import stage_change
 from omnigraph.write.commit import found_rows, side_by_side
-from omnigraph.write.sets import Resolved
+from omnigraph.write.resolved import Resolved
 
 
 class Carrier(Protocol):

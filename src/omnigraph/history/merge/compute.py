@@ -23,7 +23,7 @@ from omnigraph.storage.snapshot import Snapshot
 from omnigraph.storage.stage import find_rows
 from omnigraph.storage.store import GraphStore
 from omnigraph.write.change import Change, Mode, type_of
-from omnigraph.write.sets import Resolved
+from omnigraph.write.resolved import Resolved
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ def commit(
     counts: dict[str, int] = {}
 
     def settled(workspace: Workspace) -> list[Change]:
-        settling = Settling(workspace, candidates, request.tolerated - len(gathered.found))
+        settling = Settling(workspace, catalog, candidates, request.tolerated - len(gathered.found))
         settling.run()
         rejected[:] = in_input_order([*gathered.found, *violations_of(gathered, settling)], gathered)
         if len(rejected) > request.tolerated:
@@ -68,7 +68,9 @@ def commit(
     try:
         result = write(store, catalog, asked)
     except (InvalidRowSet, KeyConflict) as error:
-        settling = Settling(Workspace(store, store.snapshot(branch)), candidates, limits.LOAD_COUNTED_VIOLATIONS)
+        settling = Settling(
+            Workspace(store, store.snapshot(branch)), catalog, candidates, limits.LOAD_COUNTED_VIOLATIONS
+        )
         raise placed_error(settling, gathered, error) from None
     return Loaded(result, counts, rejects_table(rejected))
 
