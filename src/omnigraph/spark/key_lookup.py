@@ -1,7 +1,7 @@
 """Stored keys by index: when a load is small against a table, its keys are looked up there instead of reading all.
 
 What is seen of a key is the same either way. Overwriting needs every stored row; so do tables whose index does not
-cover them, and `@unique` columns, which have none unless the schema asks for one. `set_rules.py` chooses.
+cover them, and `@unique` columns, which have none unless the schema asks for one. `load_check.py` chooses.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The load as a job: read and stage on the executors, check the rules about rows together, commit once.
 
 What the executors write is invisible until the driver puts its metadata into the one commit. A job that fails removes
-its files; one that is killed leaves files that nothing refers to. `set_rules.py` does the checking.
+its files; one that is killed leaves files that nothing refers to. `load_check.py` does the checking.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from omnigraph.schema.compile import CompiledSchema
 from omnigraph.spark import merge_rows
 from omnigraph.spark.cluster import Cluster
 from omnigraph.spark.key_lookup import is_small_against
+from omnigraph.spark.load_check import Checked, LoadCheck, stored_pieces
 from omnigraph.spark.merge_rows import Meeting
-from omnigraph.spark.set_rules import Checked, SetRules, stored_pieces
 from omnigraph.spark.splits import splits_of, tasks_of
 from omnigraph.spark.stage_task import Order, stage_frame, stage_splits
 from omnigraph.spark.staged import Staging, most_violations
@@ -185,7 +185,7 @@ class LoadJob:
     def _prepare(self, workspace: Workspace) -> Prepared:
         self._require_same_lineage(workspace)
         with Stage("check", self._report, self.timings) as stage:
-            rules = SetRules(self._cluster, self._order, self.staging, self._request, workspace, self._tables)
+            rules = LoadCheck(self._cluster, self._order, self.staging, self._request, workspace, self._tables)
             self.checked = rules.check(self.checked.found, stage)
             stage.rows = self.staging.rows
         tables = {}

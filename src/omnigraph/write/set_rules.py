@@ -175,7 +175,7 @@ def missing_endpoints(change: Resolved, proposal: Proposal) -> Iterator[pa.Table
     """Edges that are put and whose node is not there afterwards."""
     if not isinstance(change.type, EdgeType):
         return
-    for column, node in endpoints(change.type):
+    for column, node in change.type.endpoints:
         ends = change.rows.column(column).combine_chunks()
         missing = _missing_nodes(proposal, node, pc.unique(ends))
         if len(missing):
@@ -192,7 +192,7 @@ def stranded_edges(change: Resolved, proposal: Proposal) -> Iterator[pa.Table]:
         own = proposal.changes.get(edge.table_key)
         if own is not None and own.overwrites:
             continue
-        for column, node in endpoints(edge):
+        for column, node in edge.endpoints:
             if node != change.type.name:
                 continue
             stored = _staying(proposal.stored.find(edge.table_key, column, lost, ("id",)), own)
@@ -247,7 +247,7 @@ def error_of(type_: NodeType | EdgeType, violation: Mapping[str, Any]) -> OmniGr
             return UniqueViolation(message, type=name, ids=holders, row=row)
         case SetRule.ENDPOINT:
             (column,) = violation["columns"]
-            node = dict(endpoints(type_))[column] if isinstance(type_, EdgeType) else name
+            node = dict(type_.endpoints)[column] if isinstance(type_, EdgeType) else name
             return EndpointMissing(f"{column} '{value}' not found in {node}", type=name, endpoint=column, id=value)
         case SetRule.CARDINALITY:
             count, rule = violation["count"], type_.cardinality if isinstance(type_, EdgeType) else None
@@ -257,11 +257,6 @@ def error_of(type_: NodeType | EdgeType, violation: Mapping[str, Any]) -> OmniGr
 
 
 # What the rules are made of
-
-
-def endpoints(edge: EdgeType) -> tuple[tuple[str, str], tuple[str, str]]:
-    """The endpoint columns of an edge type and the node types they refer to."""
-    return ("src", edge.source), ("dst", edge.target)
 
 
 def tuple_texts(type_: NodeType | EdgeType, rows: pa.Table | pa.RecordBatch, columns: tuple[str, ...]) -> pa.Array:

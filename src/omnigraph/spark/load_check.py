@@ -66,7 +66,7 @@ def stored_pieces(key: str, handle: Handle) -> list[StoredPiece]:
     return [StoredPiece(key, number, rows) for number, rows in stored_fragments(handle) if rows]
 
 
-class SetRules:
+class LoadCheck:
     """Checks one load against one state of a branch."""
 
     def __init__(
