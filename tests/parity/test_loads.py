@@ -11,7 +11,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph import limits
-from omnigraph.spark import set_rules
+from omnigraph.spark import load_check
 from omnigraph.spark.key_lookup import look_up
 from tests.language.load.fixtures import HERE as LOADS
 from tests.language.load.fixtures import Case, cases, refusals
@@ -47,7 +47,7 @@ def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         tables.extend(key for key, _ in asked)
         return look_up(order, asked, pieces)
 
-    monkeypatch.setattr(set_rules, "look_up", noted)
+    monkeypatch.setattr(load_check, "look_up", noted)
     monkeypatch.setattr(limits, "INDEX_LOOKUP_SHARE", 1e6)
     return tables
 
