@@ -1,6 +1,7 @@
 """Named places where a test can kill, fail or hold this process. Inert unless armed.
 
-``OMNIGRAPH_FAILPOINTS="publish.before_commit=kill;write.after_sidecar=raise@2"`` arms them when the process starts.
+``OMNIGRAPH_FAILPOINTS="publish.before_commit=kill;write.after_sidecar=raise@2"`` arms them when the process starts. The
+steps of a commit are the same for every kind of writer; ``write.after_table_commit[Load]=kill`` means that kind alone.
 Actions: ``kill`` (SIGKILL), ``raise`` (a store error), ``lose`` (the effect happened, its acknowledgement is lost) and
 ``pause:<path>`` (create ``<path>.reached``, go on when ``<path>.release`` exists). ``@n`` means the n-th time.
 """
@@ -8,6 +9,7 @@ Actions: ``kill`` (SIGKILL), ``raise`` (a store error), ``lose`` (the effect hap
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 import time
@@ -23,15 +25,13 @@ NAMES = frozenset(
         "spark.after_staging",
         "write.after_gate_checks",
         "write.after_sidecar",
+        "write.before_table_commit",
+        "write.after_table_commit",
         "write.after_all_table_commits",
         "write.after_publish_before_delete",
         "fork.before_create",
         "recovery.post_drift_restore",
-        "mutation.post_table_commit",
         "fork.post_create_pre_open",
-        "load.overwrite_mid_table",
-        "ensure_indices.post_stage_pre_commit_btree",
-        "ensure_indices.post_phase_b_pre_manifest_commit",
         "publish.before_commit",
         "publish.lost_ack",
         "graph_publish.before_commit_append",
@@ -54,16 +54,18 @@ NAMES = frozenset(
         "init.post_manifest_create",
         "migrate.between_work_and_stamp",
         "schema_apply.after_lock",
-        "schema_apply.after_table_effect",
         "schema_apply.before_staging_write",
         "schema_apply.after_staging_write",
         "schema_apply.after_manifest_commit",
         "schema_apply.between_renames",
-        "branch_merge.post_phase_b_pre_manifest_commit",
         "table.lost_ack",
     }
 )
 
+#: The kinds of writers that the points of a commit tell apart.
+KINDS = frozenset({"Mutation", "Load", "SchemaApply", "BranchMerge", "EnsureIndices", "Optimize"})
+
+_ENTRY = re.compile(r"(?P<name>[a-z_.]+)(\[(?P<kind>\w+)\])?=(?P<action>kill|raise|lose|pause:[^@]+)(@(?P<nth>\d+))?")
 _PAUSE_SECONDS = 60.0
 
 
@@ -76,11 +78,11 @@ class _Armed:
 def _parse(text: str) -> dict[str, _Armed]:
     armed = {}
     for entry in filter(None, text.split(";")):
-        name, _, action = entry.partition("=")
-        action, _, nth = action.partition("@")
-        if name not in NAMES or action.partition(":")[0] not in {"kill", "raise", "lose", "pause"}:
-            raise InputError(f"unknown failpoint {entry!r}", hint="see omnigraph.failpoints.NAMES")
-        armed[name] = _Armed(action, int(nth or 1))
+        found = _ENTRY.fullmatch(entry)
+        if found is None or found["name"] not in NAMES or not {found["kind"]} <= {None, *KINDS}:
+            raise InputError(f"unknown failpoint {entry!r}", hint="see NAMES and KINDS in omnigraph.failpoints")
+        point = f"{found['name']}[{found['kind']}]" if found["kind"] else found["name"]
+        armed[point] = _Armed(found["action"], int(found["nth"] or 1))
     return armed
 
 
@@ -94,20 +96,28 @@ def arm(text: str) -> None:
     _armed = _parse(text)
 
 
-def reach(name: str) -> None:
-    """Mark a place. Costs one look-up in an empty dictionary unless a test armed something."""
+def reach(name: str, kind: str = "") -> None:
+    """Mark a place. Costs one look-up in an empty dictionary unless a test armed something.
+
+    Args:
+        kind: what passes here, where several kinds do; a point may be armed for one of them.
+    """
     if not _armed:
         return
     if name not in NAMES:
         raise InputError(f"failpoint {name!r} is not in the list")
+    for armed in (name, f"{name}[{kind}]"):
+        if _is_due(armed):
+            _act(armed, _armed[armed].action)
+
+
+def _is_due(name: str) -> bool:
     with _lock:
         point = _armed.get(name)
         if point is None:
-            return
+            return False
         point.countdown -= 1
-        if point.countdown != 0:
-            return
-    _act(name, point.action)
+        return point.countdown == 0
 
 
 def _act(name: str, action: str) -> None:

@@ -28,13 +28,6 @@ PUBLISH_BACKOFF_SECONDS: Final = (0.005, 0.05)
 #: where nothing can move, so that a busy branch starves nobody.
 REPREPARE_BUDGET: Final = 3
 
-#: A mutation whose tables moved is run again this often, each time as a whole. The last time it is computed inside the
-#: commit section, so that it always comes to an end.
-MUTATION_RETRIES: Final = 5
-
-#: Pause before a mutation is run again, in seconds; the real one is random between these.
-MUTATION_BACKOFF_SECONDS: Final = (0.005, 0.05)
-
 #: Pause between two looks at a lease that another writer holds, in seconds: the shortest and the longest.
 LEASE_POLL_SECONDS: Final = (0.01, 0.1)
 
@@ -106,7 +99,7 @@ TABLE_THREADS: Final = 8
 #: Files that are synced to the disk at once. They wait for it together, and it takes them in one go.
 SYNC_THREADS: Final = 8
 
-#: Schemas that an open handle keeps compiled: the newest, and those of states it travelled to.
+#: SchemaRegistry that an open handle keeps compiled: the newest, and those of states it travelled to.
 KNOWN_SCHEMAS = 16
 
 #: Columns of a table whose indexes are built at once. Sorting a column uses about one core.

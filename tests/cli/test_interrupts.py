@@ -50,7 +50,7 @@ def test_a_merge_that_is_interrupted_is_whole_or_not_there(shell: CommandLine, t
     early = shell.interrupted_at("write.after_stage", tmp_path / "early", *words)
     assert (early.code, early.out, early.err) == (130, "", "\ninterrupted: nothing was written\n")
     assert _people(shell) == 4
-    late = shell.interrupted_at("branch_merge.post_phase_b_pre_manifest_commit", tmp_path / "late", *words)
+    late = shell.interrupted_at("write.after_all_table_commits[BranchMerge]", tmp_path / "late", *words)
     assert (late.code, late.out) == (130, "")
     assert late.err.startswith("\ninterrupted: the change was complete by then; branch 'main' is at commit ")
     assert _people(shell) == 5

@@ -36,7 +36,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for branch, op in ((MAIN, "one"), (BRANCH, "two"), (MAIN, "three"), (BRANCH, "four")):
         perform(graph, "insert_one", branch, ledger, op)
     graph.close()
-    kill_child(Target(graph.uri, MAIN, root / "ledger.jsonl"), "insert_one=five", "mutation.post_table_commit")
+    kill_child(Target(graph.uri, MAIN, root / "ledger.jsonl"), "insert_one=five", "write.after_table_commit")
     with og.open(graph.uri, actor=ACTOR) as healed:
         assert len(healed.recoveries) == 1
     return root
@@ -134,7 +134,7 @@ def test_a_damaged_mirror_that_holds_what_nothing_else_records_is_left_alone(
 def test_a_damaged_list_of_recoveries_stops_nobody(root: Path, damage: Callable[[Path], None]) -> None:
     damage(root / RECOVERIES)
     ledger = root.parent / "ledger.jsonl"
-    kill_child(Target(str(root), MAIN, ledger), "insert_one=six", "mutation.post_table_commit")
+    kill_child(Target(str(root), MAIN, ledger), "insert_one=six", "write.after_table_commit")
     with og.open(root, actor=ACTOR) as graph:
         perform(graph, "insert_one", MAIN, Ledger(ledger), "seven")
         assert graph.recover() == 0

@@ -139,7 +139,7 @@ def _fail_and_check(uri: str, folder: Path, case: Case) -> None:
 def _expected_end(case: Case, error: OmniGraphError | None) -> End:
     """What the caller was told must be what happened."""
     several = case.kind == "index" and case.lineage == "main"
-    if case.point.name == "ensure_indices.post_stage_pre_commit_btree" and several:
+    if case.point.name == "write.before_table_commit[EnsureIndices]" and several:
         # One table failed, the others went on in their threads; the caller hears which of the two it was.
         return "new" if isinstance(error, RecoveryRequired) else "old"
     assert type(error) is (case.point.error or type(None))

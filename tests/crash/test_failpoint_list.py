@@ -10,6 +10,7 @@ import pytest
 
 from omnigraph import failpoints
 from omnigraph.errors import InputError, StoreUnavailable
+from omnigraph.storage.commit.record import WriterKind
 from tests.support.kill_runner import CHILD_SECONDS
 from tests.support.source_tree import Source, python_sources
 from tests.support.waiting import wait_until
@@ -46,7 +47,16 @@ def test_every_name_is_used_by_a_crash_test() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["write.after_lunch=kill", "write.after_stage=explode", "write.after_stage", "=kill", "write.after_stage="]
+    "text",
+    [
+        "write.after_lunch=kill",
+        "write.after_stage=explode",
+        "write.after_stage",
+        "=kill",
+        "write.after_stage=",
+        "write.after_table_commit[Lunch]=kill",
+        "write.after_table_commit[Load=kill",
+    ],
 )
 def test_a_misspelt_setting_is_refused_and_arms_nothing(text: str) -> None:
     with pytest.raises(InputError):
@@ -68,6 +78,16 @@ def test_a_failpoint_strikes_once_and_at_the_time_that_was_asked_for() -> None:
     failpoints.reach("write.after_stage")
     with pytest.raises(ConnectionError):
         failpoints.reach("publish.lost_ack")
+
+
+def test_a_point_can_be_armed_for_one_kind_of_writer() -> None:
+    assert set(WriterKind) == failpoints.KINDS
+    failpoints.arm("write.after_table_commit[Load]=raise@2")
+    failpoints.reach("write.after_table_commit", WriterKind.MUTATION)
+    failpoints.reach("write.after_table_commit", WriterKind.LOAD)
+    failpoints.reach("write.after_table_commit", WriterKind.MUTATION)
+    with pytest.raises(StoreUnavailable, match=r"write.after_table_commit\[Load\]"):
+        failpoints.reach("write.after_table_commit", WriterKind.LOAD)
 
 
 def test_a_pause_holds_until_it_is_released(tmp_path: os.PathLike[str]) -> None:

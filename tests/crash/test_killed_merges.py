@@ -32,10 +32,10 @@ POINTS: tuple[tuple[str, str], ...] = (
     ("write.after_gate_checks", OLD),
     ("recovery.sidecar_write", OLD),
     ("write.after_sidecar", OLD),
-    ("mutation.post_table_commit", NEW),
+    ("write.after_table_commit", NEW),
     ("table.lost_ack", NEW),
     ("write.after_all_table_commits", NEW),
-    ("branch_merge.post_phase_b_pre_manifest_commit", NEW),
+    ("write.after_all_table_commits[BranchMerge]", NEW),
     ("publish.before_commit", NEW),
     ("publish.lost_ack", NEW),
     ("write.after_publish_before_delete", NEW),
@@ -48,7 +48,7 @@ POINTS: tuple[tuple[str, str], ...] = (
 FORKS: tuple[tuple[str, str], ...] = (("fork.before_create", OLD), ("fork.post_create_pre_open", OLD))
 
 #: The states that a dead merge can leave, one failpoint each.
-STATES = ("write.after_sidecar", "mutation.post_table_commit", "publish.lost_ack")
+STATES = ("write.after_sidecar", "write.after_table_commit", "publish.lost_ack")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ def test_merges_killed_at_every_failpoint_on_an_object_store_end_whole(s3_root: 
     kill_in_turn(s3_root, target, POINTS)
 
 
-@pytest.mark.parametrize(("point", "end"), [*FORKS, ("mutation.post_table_commit", NEW)])
+@pytest.mark.parametrize(("point", "end"), [*FORKS, ("write.after_table_commit", NEW)])
 def test_a_merge_that_forks_its_target_and_dies_ends_whole(tmp_path: Path, point: str, end: str) -> None:
     """The target has never written to these tables, so the merge makes its lineage first."""
     uri = str(tmp_path / "g")
@@ -256,7 +256,7 @@ def test_a_dead_merge_whose_recovery_dies_too_is_finished_by_the_next_open(tmp_p
     uri = str(tmp_path / "g")
     with graph_at(uri) as graph:
         arranged = arrange(graph, 1, "main")
-    kill_merge(uri, arranged.source, "main", "mutation.post_table_commit")
+    kill_merge(uri, arranged.source, "main", "write.after_table_commit")
     drafted = drafted_commit(uri)
     assert drafted is not None
     kill_opening(Target(uri, "main", tmp_path / "ledger.jsonl"), point)

@@ -33,8 +33,8 @@ POINTS: tuple[tuple[str, str], ...] = (
     ("write.after_gate_checks", OLD),
     ("recovery.sidecar_write", OLD),
     ("write.after_sidecar", OLD),
-    ("schema_apply.after_table_effect", NEW),
-    ("mutation.post_table_commit", NEW),
+    ("write.after_table_commit[SchemaApply]", NEW),
+    ("write.after_table_commit", NEW),
     ("table.lost_ack", NEW),
     ("write.after_all_table_commits", NEW),
     ("schema_apply.before_staging_write", NEW),
@@ -103,7 +103,7 @@ _ALIKE = (
     "write.after_stage",
     "write.after_gate_checks",
     "recovery.sidecar_write",
-    "mutation.post_table_commit",
+    "write.after_table_commit",
     "table.lost_ack",
     "write.after_all_table_commits",
     "publish.before_commit",
@@ -131,7 +131,7 @@ def test_a_change_of_files_only_that_was_killed_is_decided_by_its_publish(tmp_pa
 
 @pytest.mark.s3
 @pytest.mark.parametrize(
-    ("point", "end"), [("schema_apply.after_table_effect", NEW), ("schema_apply.between_renames", NEW)]
+    ("point", "end"), [("write.after_table_commit[SchemaApply]", NEW), ("schema_apply.between_renames", NEW)]
 )
 def test_a_schema_change_that_was_killed_on_s3_is_finished(s3_root: str, point: str, end: str) -> None:
     _kill_and_check(s3_root, CHANGED, point, end)
@@ -154,7 +154,7 @@ def test_a_recovery_of_a_schema_change_that_is_killed_is_finished_by_the_next(tm
     uri = str(tmp_path / "g")
     with small_graph(uri) as graph:
         before, past = graph.commits.head().id, content(graph)
-    kill_apply(uri, CHANGED, "schema_apply.after_table_effect")
+    kill_apply(uri, CHANGED, "write.after_table_commit[SchemaApply]")
     drafted = drafted_commit(uri)
     kill_opening(Target(uri, "main", tmp_path / "ledger.jsonl"), point)
     _check(uri, CHANGED, NEW, before, past, drafted)
@@ -162,7 +162,7 @@ def test_a_recovery_of_a_schema_change_that_is_killed_is_finished_by_the_next(tm
 
 def test_a_live_handle_finishes_a_dead_schema_change_and_goes_on_with_the_new_schema(tmp_path: Path) -> None:
     graph = small_graph(tmp_path / "g")
-    kill_apply(graph.uri, CHANGED, "schema_apply.after_table_effect")
+    kill_apply(graph.uri, CHANGED, "write.after_table_commit[SchemaApply]")
     graph.mutate('query m() { insert Knows { from: "Bob", to: "Ann", since: 5 } }')
     assert [(row["since"], row["until"]) for row in rows(graph, "Knows") if row["src"] == "Bob"] == [(5, None)]
     graph.mutate('query m() { insert Human { name: "Zed", age: 1099511627776, mail: "z" } }')
@@ -184,7 +184,7 @@ def test_a_hard_drop_that_was_killed_before_it_removed_anything_removes_it_later
 
 _FAILURES: tuple[tuple[str, str, type[OmniGraphError] | None], ...] = (
     ("write.after_sidecar", OLD, StoreUnavailable),
-    ("schema_apply.after_table_effect", NEW, RecoveryRequired),
+    ("write.after_table_commit[SchemaApply]", NEW, RecoveryRequired),
     ("schema_apply.after_staging_write", NEW, RecoveryRequired),
     ("schema_apply.after_manifest_commit", NEW, None),
     ("schema_apply.between_renames", NEW, None),

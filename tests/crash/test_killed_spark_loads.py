@@ -22,7 +22,7 @@ from tests.support.spark_job import ROWS, SCHEMA, counts, run_child, run_job, wr
 pytestmark = pytest.mark.timeout(900)
 
 #: Where the driver dies, and whether the job is there afterwards.
-QUICK = [("spark.after_staging", False), ("mutation.post_table_commit", True)]
+QUICK = [("spark.after_staging", False), ("write.after_table_commit", True)]
 LONG = [
     ("write.after_stage", False),
     ("write.after_gate_checks", False),

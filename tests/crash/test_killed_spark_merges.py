@@ -22,8 +22,8 @@ pytestmark = [pytest.mark.torture, pytest.mark.timeout(900)]
     [
         ("write.after_stage", False),
         ("write.after_sidecar", False),
-        ("mutation.post_table_commit", True),
-        ("branch_merge.post_phase_b_pre_manifest_commit", True),
+        ("write.after_table_commit", True),
+        ("write.after_all_table_commits[BranchMerge]", True),
         ("write.after_publish_before_delete", True),
     ],
 )

@@ -35,9 +35,9 @@ def test_a_killed_write_ends_whole_on_a_local_disk(tmp_path: Path, case: Case) -
 _STATES = {
     "write.after_sidecar",
     "fork.post_create_pre_open",
-    "mutation.post_table_commit",
+    "write.after_table_commit",
     "write.after_all_table_commits",
-    "ensure_indices.post_phase_b_pre_manifest_commit",
+    "write.after_all_table_commits[EnsureIndices]",
     "publish.lost_ack",
     "graph_publish.before_commit_append",
 }
@@ -112,7 +112,7 @@ def _leaves_mirror_behind(case: Case) -> bool:
     return case.point.name.startswith("graph_publish.") and case.lineage != "main"
 
 
-@pytest.mark.parametrize("point", ["mutation.post_table_commit", "write.after_all_table_commits"])
+@pytest.mark.parametrize("point", ["write.after_table_commit", "write.after_all_table_commits"])
 def test_whoever_finishes_a_killed_write_publishes_its_digests(tmp_path: Path, point: str) -> None:
     uri, ledger = str(tmp_path / "g"), tmp_path / "ledger.jsonl"
     with og.init(uri, SCHEMA, actor=ACTOR) as graph:

@@ -11,10 +11,11 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import MergeSchemaMismatch, QueryTypeError, SchemaChanged
+from omnigraph.storage.commit.protocol import Write, run
+from omnigraph.storage.commit.record import WriterKind
 from omnigraph.storage.manifest import Commit
 from omnigraph.storage.objects import Objects
 from omnigraph.write.change import Change
-from omnigraph.write.commit import WriteRequest, write
 from tests.evolve.graphs import SCHEMA, assert_whole, content, rows, small_graph
 from tests.support.kill_runner import Rendezvous
 from tests.support.schema_child import start_apply
@@ -64,9 +65,14 @@ def test_rows_that_were_made_for_the_old_schema_are_refused(tmp_path: Path) -> N
     graph = small_graph(tmp_path / "g")
     old = graph.catalog
     before = graph.schema.apply(SCHEMA.replace("  note: String?", "")).commit
-    people = pa.table({"name": ["Zed"], "age": pa.array([1], pa.int32()), "note": ["late"]})
+    late: Write[None] = Write(
+        "main", WriterKind.LOAD, None, lambda _: pytest.fail("rows of the old schema are staged"), schema=old.hash
+    )
     with pytest.raises(SchemaChanged, match="the schema changed while this write was prepared"):
-        write(graph._store, old, WriteRequest("main", [Change("node:Person", people)]))
+        run(graph._store, late)
+    people = pa.table({"name": ["Zed"], "age": pa.array([1], pa.int32()), "note": ["late"]})
+    with pytest.raises(og.OmniGraphError, match="unknown input field 'note'"):
+        graph.write([Change("node:Person", people)])
     assert graph.commits.head() == before
     assert_whole(graph)
 
@@ -82,7 +88,7 @@ def test_writers_that_wait_for_a_schema_change_write_the_new_shape_or_nothing(tm
         except og.OmniGraphError as error:
             ends[name] = error
 
-    with start_apply(graph.uri, CHANGED, f"schema_apply.after_table_effect={meeting.action}") as child:
+    with start_apply(graph.uri, CHANGED, f"write.after_table_commit[SchemaApply]={meeting.action}") as child:
         meeting.wait(child)
         writers = [
             threading.Thread(target=insert, args=("kept", 'Knows { from: "Bob", to: "Ann" }')),

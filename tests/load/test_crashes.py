@@ -36,13 +36,13 @@ KILLS = [
     ("append", MAIN, "write.after_stage", False),
     ("overwrite", MAIN, "write.after_gate_checks", False),
     ("merge", BRANCH, "write.after_sidecar", False),
-    ("overwrite", MAIN, "load.overwrite_mid_table", True),
-    ("append", BRANCH, "load.overwrite_mid_table", True),
-    ("merge", MAIN, "mutation.post_table_commit", True),
+    ("overwrite", MAIN, "write.after_table_commit[Load]", True),
+    ("append", BRANCH, "write.after_table_commit[Load]", True),
+    ("merge", MAIN, "write.after_table_commit", True),
     ("overwrite", BRANCH, "write.after_all_table_commits", True),
     ("overwrite", MAIN, "publish.before_commit", True),
     ("append", MAIN, "write.after_publish_before_delete", True),
-    ("append", MAIN, "ensure_indices.post_stage_pre_commit_btree", True),
+    ("append", MAIN, "write.before_table_commit[EnsureIndices]", True),
 ]
 
 

@@ -95,7 +95,7 @@ def test_a_large_load_ends_with_indexes(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_load_stands_when_its_indexes_cannot_be_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "LOAD_INDEX_ROWS", 0)
     with people(tmp_path / "g") as graph:
-        failpoints.arm("ensure_indices.post_stage_pre_commit_btree=raise")
+        failpoints.arm("write.before_table_commit[EnsureIndices]=raise")
         try:
             result = graph.load(write(tmp_path / "a.jsonl", ANN), "append")
         finally:
@@ -130,10 +130,10 @@ def test_rejects_are_settled_again_when_another_writer_was_faster(
 
 
 def test_an_append_goes_on_when_another_writer_was_faster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from omnigraph.write import commit as committing
+    from omnigraph.write import stage_changes
 
     with people(tmp_path / "g") as graph, og.open(tmp_path / "g") as other:
-        stage, calls = committing._stage, []
+        stage, calls = stage_changes._stage, []
 
         def staged(*given: object) -> object:
             calls.append(1)
@@ -141,7 +141,7 @@ def test_an_append_goes_on_when_another_writer_was_faster(tmp_path: Path, monkey
                 other.mutate('query q() { insert Person { handle: "bob" } }')
             return stage(*given)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(committing, "_stage", staged)
+        monkeypatch.setattr(stage_changes, "_stage", staged)
         graph.load(write(tmp_path / "a.jsonl", ANN), "append")
         assert ids_of(graph, "Person") == {"ann", "bob"}
 
@@ -149,10 +149,10 @@ def test_an_append_goes_on_when_another_writer_was_faster(tmp_path: Path, monkey
 def test_an_overwrite_of_rows_that_changed_meanwhile_is_a_conflict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from omnigraph.write import commit as committing
+    from omnigraph.write import stage_changes
 
     with people(tmp_path / "g", "bob") as graph, og.open(tmp_path / "g") as other:
-        stage, calls = committing._stage, []
+        stage, calls = stage_changes._stage, []
 
         def staged(*given: object) -> object:
             calls.append(1)
@@ -160,7 +160,7 @@ def test_an_overwrite_of_rows_that_changed_meanwhile_is_a_conflict(
                 other.write([persons("cid")])
             return stage(*given)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(committing, "_stage", staged)
+        monkeypatch.setattr(stage_changes, "_stage", staged)
         with pytest.raises((og.errors.ExpectedVersionMismatch, ReadSetChanged)):
             graph.load(write(tmp_path / "a.jsonl", ANN), "overwrite")
         assert ids_of(graph, "Person") == {"bob", "cid"}

@@ -51,7 +51,7 @@ CUTS = (
     "write.after_sidecar",
     "fork.before_create",
     "fork.post_create_pre_open",
-    "mutation.post_table_commit",
+    "write.after_table_commit",
     "table.lost_ack",
     "write.after_all_table_commits",
     "publish.before_commit",

@@ -22,7 +22,7 @@ from tests.model.oracle import ENDS, State
 RULES = Rules(ends=ENDS, uniques={"node:Person": ("tag",)}, cards={"edge:LivesIn": (0, 1)})
 
 #: Where a merge can be cut, besides the places of every write.
-MERGE_CUTS = (*CUTS, "branch_merge.post_phase_b_pre_manifest_commit")
+MERGE_CUTS = (*CUTS, "write.after_all_table_commits[BranchMerge]")
 
 
 class MergingMachine(GraphMachine):

@@ -18,10 +18,11 @@ from omnigraph import ids
 from omnigraph.errors import CorruptGraph, StoreUnavailable
 from omnigraph.storage import manifest
 from omnigraph.storage.branch_entries import BranchEntries
-from omnigraph.storage.commit.prepared import PreparedTable
-from omnigraph.storage.commit.protocol import Prepared, Workspace, Writer, run
+from omnigraph.storage.commit.prepared import Prepared, PreparedTable
+from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.publish import GraphChange, Published, StagedPublish, _after, check_change
 from omnigraph.storage.commit.record import WriterKind
+from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.location import Location
 from omnigraph.storage.manifest import Commit, Head
 from omnigraph.storage.snapshot import Snapshot
@@ -347,16 +348,16 @@ _OPERATIONS: dict[str, Callable[[], Any]] = {
 def write(store: SimulatedStore, branch: str, compute: Callable[[Workspace], dict[str, Change]]) -> Commit | None:
     """Commit changes of tables with the real protocol; what they are is computed from the state they are made on."""
 
-    def prepare(workspace: Workspace) -> Prepared:
+    def prepare(workspace: Workspace) -> Prepared[None]:
         tables = {}
         for key, change in compute(workspace).items():
             pin, handle = workspace.writable(key)
             staged = Staged(_OPERATIONS[change.kind](), pin.version, 0, uuid=ids.new_ulid())
             store.process.world.changes[staged.uuid] = change
             tables[key] = PreparedTable(pin, handle, staged, reads_rows=change.kind != "append")
-        return Prepared(tables)
+        return Prepared(None, tables)
 
-    return run(store, Writer(branch, WriterKind.MUTATION, None, prepare))
+    return run(store, Write(branch, WriterKind.MUTATION, None, prepare)).commit
 
 
 def rows_of(store: SimulatedStore, branch: str, key: str) -> Counter[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 import pytest
@@ -13,13 +14,14 @@ import omnigraph as og
 from omnigraph import limits
 from omnigraph import spark as ogs
 from omnigraph.errors import InputError, MergeConflict, ResourceLimitExceeded, StorageError
-from omnigraph.history.merge.carrier import InProcess
+from omnigraph.history.merge.engine import EmbeddedMerge
 from omnigraph.history.merge.merge import MergeRequest
 from omnigraph.history.merge.merge import merge as merge_branches
 from omnigraph.schema.compile import compile_schema
+from omnigraph.schema_registry import SchemaRegistry
 from omnigraph.spark.cluster import Cluster
 from omnigraph.spark.merge_job import OnSpark, carrier
-from omnigraph.storage.commit.protocol import Workspace
+from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.write.change import Change, Mode
 from tests.merge.branches import apart, edges, fingerprint, gone, notes, people, state
 from tests.spark.test_read import SCHEMA as THINGS
@@ -273,12 +275,12 @@ def test_a_merge_goes_to_spark_by_itself_from_the_table_on_where_it_is_large(
     assert jobs == []
     graph = forked(tmp_path / "g")
     both_sides(graph)
-    staged = {kind: noted_stages(kind, monkeypatch) for kind in (InProcess, OnSpark)}
+    staged = {kind: noted_stages(kind, monkeypatch) for kind in (EmbeddedMerge, OnSpark)}
     monkeypatch.setattr(limits, "FILTERED_ROWS", 1)  # the one edge that goes over is few, the people are not
     monkeypatch.setattr(limits, "SPARK_MERGE_BYTES", 1)
     result = graph.branches.merge("a")
     assert (result.engine, result.outcome) == ("spark", "merged")
-    assert staged == {InProcess: ["edge:Knows"], OnSpark: ["node:Person"]}
+    assert staged == {EmbeddedMerge: ["edge:Knows"], OnSpark: ["node:Person"]}
     assert state(graph, "main") == state(expected, "main")
     assert graph.verify().ok
     assert jobs
@@ -338,11 +340,12 @@ def test_a_fast_forward_brings_no_key_columns_to_the_driver(tmp_path: Path, monk
 def test_a_row_that_breaks_a_rule_on_its_own_is_found_by_the_executors(tmp_path: Path, jobs: list[int]) -> None:
     """No write lets such a row in, so the merge is asked under a stricter schema."""
     strict = compile_schema(SCHEMA.replace("email: String? @unique }", "email: String? @unique  @range(age, 0..8) }"))
+    schemas = cast(SchemaRegistry, SimpleNamespace(of=lambda snapshot: strict))
     graph = forked(tmp_path / "g")
     both_sides(graph)
     request = MergeRequest("a", "main", dry_run=True)
-    embedded = merge_branches(graph.internals.reader(), strict.catalog, request)
-    carried = merge_branches(graph.internals.reader(), strict.catalog, request, carrier)
+    embedded = merge_branches(graph.internals.reader(), schemas, request)
+    carried = merge_branches(graph.internals.reader(), schemas, request, carrier)
     assert carried.conflicts == embedded.conflicts
     assert [each.row_id for each in carried.conflicts] == ["new1", "new2", "p0", "p1"]
     assert jobs

@@ -15,8 +15,10 @@ from omnigraph import failpoints, ids
 from omnigraph.errors import ConflictError, InternalError, RecoveryRequired, UnreadableSidecar
 from omnigraph.storage import lineage, manifest
 from omnigraph.storage.commit import record_json, sidecar
-from omnigraph.storage.commit.protocol import Merged, Prepared, PreparedTable, Workspace, Writer, run
+from omnigraph.storage.commit.prepared import Merged, Prepared, PreparedTable
+from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.record import WriterKind
+from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.manifest import Commit, Pin
 from omnigraph.storage.reshape import stage_new
 from omnigraph.storage.snapshot import fold
@@ -34,9 +36,9 @@ def _graph(root: Path) -> og.Graph:
 
 
 def _run(
-    store: GraphStore, prepare: Callable[[Workspace], Prepared], kind: WriterKind = WriterKind.BRANCH_MERGE
+    store: GraphStore, prepare: Callable[[Workspace], Prepared[None]], kind: WriterKind = WriterKind.BRANCH_MERGE
 ) -> Commit:
-    commit = run(store, Writer(ids.MAIN, kind, "act-anna", prepare))
+    commit = run(store, Write(ids.MAIN, kind, "act-anna", prepare)).commit
     assert commit is not None
     return commit
 
@@ -59,15 +61,15 @@ def _new(key: str, location: str) -> PreparedTable:
     return PreparedTable(Pin(key, location, 0, None, 0, metadata), None, stage_new(schema), reads_rows=False)
 
 
-def _always(prepared: Prepared) -> Callable[[Workspace], Prepared]:
+def _always(prepared: Prepared[None]) -> Callable[[Workspace], Prepared[None]]:
     return lambda _: prepared
 
 
 def test_nothing_prepared_is_nothing_committed_and_labels_alone_are_no_change(tmp_path: Path) -> None:
     graph = _graph(tmp_path / "g")
     before = graph.commits.head()
-    for prepared in (Prepared(), Prepared(labels={"job": "7"})):
-        assert run(graph._store, Writer(ids.MAIN, WriterKind.LOAD, None, _always(prepared))) is None
+    for prepared in (Prepared(None), Prepared(None, labels={"job": "7"})):
+        assert run(graph._store, Write(ids.MAIN, WriterKind.LOAD, None, _always(prepared))).commit is None
     assert graph.commits.head() == before
 
 
@@ -76,7 +78,7 @@ def test_a_merge_with_no_table_moved_is_one_commit_that_keeps_the_commits_of_its
     graph.branches.create("side")
     graph.write([Change("node:Place", pa.table({"title": ["Rome"]}))], branch="side")
     source, target = graph.commits.head("side"), graph.commits.head()
-    merged = Prepared(merged=Merged(source.id, (source,)))
+    merged = Prepared(None, merged=Merged(source.id, (source,)))
     commit = _run(graph._store, lambda _: merged)
     assert (commit.parent, commit.merged_parent, commit.version) == (target.id, source.id, target.version + 1)
     graph.branches.delete("side")
@@ -95,7 +97,7 @@ def test_a_merge_with_no_table_moved_is_one_commit_that_keeps_the_commits_of_its
 def test_labels_are_kept_in_the_commit_and_find_it(tmp_path: Path) -> None:
     graph = _graph(tmp_path / "g")
     store = graph._store
-    commit = _run(store, lambda ws: Prepared(_emptied(ws, "node:Person"), labels={"job": "j'1"}), WriterKind.LOAD)
+    commit = _run(store, lambda ws: Prepared(None, _emptied(ws, "node:Person"), labels={"job": "j'1"}), WriterKind.LOAD)
     assert commit.labels == {"job": "j'1"}
     assert graph.commits.get(commit.id) == commit
     assert commit.to_dict()["labels"] == {"job": "j'1"}
@@ -110,7 +112,8 @@ def test_a_pointer_shows_a_version_as_it_is_and_a_tombstone_hides_a_key(tmp_path
     pin = graph.snapshot().tables["node:Person"]
     renamed = replace(pin, table_key="node:Human")
     _run(
-        graph._store, lambda _: Prepared(pointers={"node:Human": renamed}, tombstones={"node:Person": pin.version + 1})
+        graph._store,
+        lambda _: Prepared(None, pointers={"node:Human": renamed}, tombstones={"node:Person": pin.version + 1}),
     )
     assert set(graph.snapshot().tables) == {"node:Human", "node:Place"}
     assert graph.snapshot().tables["node:Human"] == renamed
@@ -123,10 +126,10 @@ def test_a_pointer_to_an_older_version_is_refused(tmp_path: Path) -> None:
     pin = graph.snapshot().tables["node:Person"]
     before = graph.commits.head()
     with pytest.raises(InternalError, match="does not follow"):
-        _run(graph._store, lambda _: Prepared(pointers={"node:Person": replace(pin, version=1, row_count=0)}))
+        _run(graph._store, lambda _: Prepared(None, pointers={"node:Person": replace(pin, version=1, row_count=0)}))
     with pytest.raises(ConflictError, match="lies at"):
         elsewhere = replace(pin, location="nodes/elsewhere", version=9)
-        _run(graph._store, lambda _: Prepared(pointers={"node:Person": elsewhere}))
+        _run(graph._store, lambda _: Prepared(None, pointers={"node:Person": elsewhere}))
     assert graph.commits.head() == before
     assert sidecar.pending(graph._store.objects) == []
 
@@ -136,7 +139,7 @@ def test_a_version_that_is_handed_to_another_lineage_has_one_row(tmp_path: Path)
     pin = graph.snapshot().tables["node:Person"]
     graph._store.tables.fork(pin.location, "side", None, pin.version)
     handed = replace(pin, branch="side")
-    _run(graph._store, lambda _: Prepared(pointers={"node:Person": handed}))
+    _run(graph._store, lambda _: Prepared(None, pointers={"node:Person": handed}))
     assert graph.snapshot().tables["node:Person"] == handed
     _both_ways(graph._store)
     row = manifest.version_id("node:Person", pin.version)
@@ -145,7 +148,7 @@ def test_a_version_that_is_handed_to_another_lineage_has_one_row(tmp_path: Path)
 
 def test_a_new_table_is_made_by_the_commit_that_shows_it(tmp_path: Path) -> None:
     graph = _graph(tmp_path / "g")
-    made = Prepared({"node:City": _new("node:City", "nodes/city")})
+    made = Prepared(None, {"node:City": _new("node:City", "nodes/city")})
     _run(graph._store, lambda _: made, WriterKind.SCHEMA_APPLY)
     pin = graph.snapshot().tables["node:City"]
     assert (pin.version, pin.row_count, pin.location) == (1, 0, "nodes/city")
@@ -153,12 +156,16 @@ def test_a_new_table_is_made_by_the_commit_that_shows_it(tmp_path: Path) -> None
     assert handle.read_transaction(1).uuid == pin.origin
     assert handle.has_stable_row_ids
     with pytest.raises(ConflictError, match="lies at nodes/city"):
-        _run(graph._store, lambda _: Prepared({"node:City": _new("node:City", "nodes/other")}), WriterKind.SCHEMA_APPLY)
+        _run(
+            graph._store,
+            lambda _: Prepared(None, {"node:City": _new("node:City", "nodes/other")}),
+            WriterKind.SCHEMA_APPLY,
+        )
     assert sidecar.pending(graph._store.objects) == []
     _both_ways(graph._store)
 
 
-@pytest.mark.parametrize("point", ["mutation.post_table_commit", "publish.before_commit", "publish.lost_ack"])
+@pytest.mark.parametrize("point", ["write.after_table_commit", "publish.before_commit", "publish.lost_ack"])
 def test_whoever_finishes_an_interrupted_publish_shows_exactly_the_same(tmp_path: Path, point: str) -> None:
     graph = _graph(tmp_path / "g")
     graph.branches.create("side")
@@ -166,9 +173,10 @@ def test_whoever_finishes_an_interrupted_publish_shows_exactly_the_same(tmp_path
     source, place = graph.commits.head("side"), graph.snapshot().tables["node:Place"]
     spot = replace(place, table_key="node:Spot")
 
-    def prepare(workspace: Workspace) -> Prepared:
+    def prepare(workspace: Workspace) -> Prepared[None]:
         tables = {**_emptied(workspace, "node:Person"), "node:City": _new("node:City", "nodes/city")}
         return Prepared(
+            None,
             tables,
             pointers={"node:Spot": spot},
             tombstones={"node:Place": place.version + 1},
@@ -199,7 +207,7 @@ def test_whoever_finishes_an_interrupted_publish_shows_exactly_the_same(tmp_path
 def test_a_record_that_does_not_say_where_its_tables_lie_is_finished_too(tmp_path: Path) -> None:
     """Older software left that to the graph, and recorded no schema."""
     graph = _graph(tmp_path / "g")
-    failpoints.arm("mutation.post_table_commit=raise")
+    failpoints.arm("write.after_table_commit=raise")
     with pytest.raises(RecoveryRequired):
         graph.write([Change("node:Person", pa.table({"name": ["Bob"]}))])
     failpoints.arm("")
@@ -216,7 +224,7 @@ def test_a_record_that_does_not_say_where_its_tables_lie_is_finished_too(tmp_pat
 @pytest.mark.parametrize("location", ["/etc", "../outside", "nodes/../../outside"])
 def test_a_record_that_leads_out_of_the_graph_is_not_followed(tmp_path: Path, location: str) -> None:
     graph = _graph(tmp_path / "g")
-    failpoints.arm("mutation.post_table_commit=raise")
+    failpoints.arm("write.after_table_commit=raise")
     with pytest.raises(RecoveryRequired):
         graph.write([Change("node:Person", pa.table({"name": ["Bob"]}))])
     failpoints.arm("")

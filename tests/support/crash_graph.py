@@ -16,7 +16,7 @@ from omnigraph.graph import Graph
 from omnigraph.storage.commit.sidecar import WriterKind
 from omnigraph.storage.manifest import Commit
 from omnigraph.write.change import Change, Mode
-from omnigraph.write.commit import WriteRequest, write
+from omnigraph.write.stage_changes import WriteRequest, write
 from tests.support.ledger import Ledger, Values, name
 
 SCHEMA = """
@@ -144,5 +144,5 @@ def _run(graph: Graph, plan: Plan, branch: str) -> Commit | None:
         return graph.ensure_indices(branch).commit
     if plan.kind is WriterKind.LOAD:
         request = WriteRequest(branch, plan.changes, ACTOR, plan.kind)
-        return write(graph._writer(), graph.catalog, request).commit
+        return write(graph.internals.writer(), graph.internals.schemas, request).commit
     return graph.write(plan.changes, branch=branch).commit

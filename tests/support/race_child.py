@@ -63,8 +63,8 @@ def counted_effort() -> Iterator[list[str]]:
     staged: list[str] = []
     real = failpoints.reach
 
-    def reach(name: str) -> None:
-        real(name)
+    def reach(name: str, kind: str = "") -> None:
+        real(name, kind)
         if name == "write.after_stage":
             staged.append(name)
 

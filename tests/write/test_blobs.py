@@ -11,7 +11,7 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import InvalidRow, MissingValue
 from omnigraph.write.change import Change, Mode
-from omnigraph.write.commit import WriteResult
+from omnigraph.write.stage_changes import WriteResult
 from tests.support.small_graphs import people, run_child
 
 SCHEMA = "node A { k: String @key  b: Blob? }\nedge E: A -> A { note: Blob? }\nnode Must { b: Blob }"

@@ -30,8 +30,8 @@ DESTROY = """query q() { delete Person where handle = "ann" delete Note where te
 KILLS = [
     (BUILD, "main", "write.after_stage", False),
     (DESTROY, "review/x", "write.after_sidecar", False),
-    (BUILD, "main", "mutation.post_table_commit", True),
-    (DESTROY, "review/x", "mutation.post_table_commit", True),
+    (BUILD, "main", "write.after_table_commit", True),
+    (DESTROY, "review/x", "write.after_table_commit", True),
     (BUILD, "main", "publish.before_commit", True),
     (DESTROY, "main", "write.after_publish_before_delete", True),
 ]
@@ -105,7 +105,7 @@ def armed() -> Iterator[Callable[[str], None]]:
 @pytest.mark.parametrize("action", ["raise", "lose"])
 @pytest.mark.parametrize("text", [BUILD, DESTROY], ids=["build", "destroy"])
 @pytest.mark.parametrize(
-    "point", ["write.after_stage", "write.after_sidecar", "mutation.post_table_commit", "publish.lost_ack"]
+    "point", ["write.after_stage", "write.after_sidecar", "write.after_table_commit", "publish.lost_ack"]
 )
 def test_after_a_failed_mutation_the_next_one_works(
     tmp_path: Path, armed: Callable[[str], None], text: str, point: str, action: str

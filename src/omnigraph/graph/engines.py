@@ -13,10 +13,10 @@ from typing import Any
 
 from omnigraph import limits
 from omnigraph.errors import InputError, InternalError, MissingExtra, OmniGraphError
-from omnigraph.history.merge import carrier as merging
+from omnigraph.history.merge import engine as merging
 from omnigraph.history.merge.source import MergeSource
 from omnigraph.storage import inputs
-from omnigraph.storage.commit.protocol import Workspace
+from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.write.load.result import LoadResult
 from omnigraph.write.load.source import Format, format_of, is_arrow
 
@@ -30,7 +30,7 @@ class SparkEngine:
     """What Spark can do for a graph: `omnigraph.spark.load`, and the work on the rows of a merge."""
 
     load: SparkLoad
-    merge: merging.Carriers
+    merge: merging.MergeEngines
 
 
 def spark_load(engine: str, source: Any, format_: str | None) -> SparkLoad | None:
@@ -46,21 +46,21 @@ def spark_load(engine: str, source: Any, format_: str | None) -> SparkLoad | Non
     return spark.load if spark is not None else None
 
 
-def merge_engine(engine: str) -> merging.Carriers:
+def merge_engine(engine: str) -> merging.MergeEngines:
     """The engine of a merge: the one that was asked for, or with ``auto`` the one that suits the number of rows."""
     _check(engine)
     if engine == EMBEDDED:
-        return merging.in_process
+        return merging.embedded
 
-    def on_spark(workspace: Workspace, source: MergeSource) -> merging.Carrier:
+    def on_spark(workspace: Workspace, source: MergeSource) -> merging.MergeEngine:
         return spark_engine().merge(workspace, source)
 
-    def by_size(workspace: Workspace, source: MergeSource) -> merging.Carrier:
-        def when_large() -> merging.Carrier | None:
+    def by_size(workspace: Workspace, source: MergeSource) -> merging.MergeEngine:
+        def when_large() -> merging.MergeEngine | None:
             spark = _spark_or_none()
             return spark.merge(workspace, source) if spark is not None else None
 
-        return merging.AsItGrows(when_large)
+        return merging.AdaptiveMerge(when_large)
 
     return by_size if engine == AUTO else on_spark
 

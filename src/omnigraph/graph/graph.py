@@ -20,9 +20,9 @@ from omnigraph.graph.schema_control import SchemaControl
 from omnigraph.graph.snapshot import Snapshot
 from omnigraph.history.control import Branches, Commits, known_branch
 from omnigraph.history.resolve import At, Target, at_state, snapshot_at, snapshot_of
-from omnigraph.history.schemas import Schemas
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.compile import CompiledSchema
+from omnigraph.schema_registry import SchemaRegistry
 from omnigraph.storage.section import is_held
 from omnigraph.storage.store import GraphStore
 
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
     from omnigraph.history.feed.baseline import Baseline
     from omnigraph.history.feed.commit import CommitChanges
     from omnigraph.history.feed.page import ChangePage
-    from omnigraph.history.merge.carrier import Carriers
+    from omnigraph.history.merge.engine import MergeEngines
     from omnigraph.progress import Progress
     from omnigraph.query.lint import LintReport
     from omnigraph.storage.recovery.audit import Recovery
     from omnigraph.upkeep.indexes import IndexReport
     from omnigraph.upkeep.verify import VerifyReport
     from omnigraph.write.change import Change
-    from omnigraph.write.commit import WriteResult
     from omnigraph.write.load.result import LoadResult
     from omnigraph.write.load.source import Source
     from omnigraph.write.mutate import MutationResult
+    from omnigraph.write.stage_changes import WriteResult
 
 #: A state: the name of a branch, a commit id, a manifest version, a time, or a snapshot.
 State: TypeAlias = At | Snapshot
@@ -62,7 +62,7 @@ class Graph:
 
     def __init__(self, store: GraphStore, compiled: CompiledSchema, *, mode: str, actor: str | None) -> None:
         self._store = store
-        self._schemas = Schemas(store, compiled)
+        self._schemas = SchemaRegistry(store, compiled)
         self._mode = mode
         self._actor = actor
         self._reads = Reads(store, lambda snapshot: self._schemas.of(snapshot).catalog)
@@ -96,7 +96,7 @@ class Graph:
     @property
     def branches(self) -> Branches:
         """Make, list, merge and delete branches."""
-        return Branches(self._reader, self._writer, self.catalog_of, self._actor, _merge_engine)
+        return Branches(self._reader, self._writer, self._schemas, self._actor, _merge_engine)
 
     @property
     def commits(self) -> Commits:
@@ -228,8 +228,7 @@ class Graph:
         from omnigraph.write.mutate import MutationRequest, mutate
 
         request = MutationRequest(source, name, params, known_branch(branch), self._actor, if_commit)
-        store = self._writer()
-        return self._schemas.write(request.branch, lambda catalog: mutate(store, catalog, request))
+        return mutate(self._writer(), self._schemas, request)
 
     def load(
         self,
@@ -284,10 +283,10 @@ class Graph:
         base = known_branch(from_) if from_ is not None else None
         destination = Destination(known_branch(branch), base, self._actor)
         store = self._writer()
-        catalog = self._schemas.for_write(destination.branch, base).catalog
+        schema = self._schemas.for_rows(destination.branch, base)
         with reporter(progress) as report:
-            result = load(store, catalog, request, destination, report)
-            return with_indexes(result, lambda name: ensure_indices(store, catalog, name).commit, report)
+            result = load(store, schema, request, destination, report)
+            return with_indexes(result, lambda name: ensure_indices(store, self._schemas, name).commit, report)
 
     def write(
         self,
@@ -304,7 +303,7 @@ class Graph:
                 with ``reads_rows`` are a conflict. Without it they mean the newest state.
             if_commit: refuse unless this is the branch's head.
         """
-        from omnigraph.write.commit import WriteRequest, write
+        from omnigraph.write.stage_changes import WriteRequest, write
 
         request = WriteRequest(
             branch=known_branch(branch),
@@ -313,8 +312,7 @@ class Graph:
             base=base._stored if base else None,
             if_commit=if_commit,
         )
-        store = self._writer()
-        return self._schemas.write(request.branch, lambda catalog: write(store, catalog, request))
+        return write(self._writer(), self._schemas, request)
 
     # --- changes between states
 
@@ -450,8 +448,8 @@ class Graph:
         """Build missing indexes and extend those that lag behind; on main also the topology files."""
         from omnigraph.upkeep.indexes import ensure_indices
 
-        store, name = self._writer(), known_branch(branch)
-        report = self._schemas.write(name, lambda catalog: ensure_indices(store, catalog, name))
+        name = known_branch(branch)
+        report = ensure_indices(self._writer(), self._schemas, name)
         if name == ids.MAIN:
             self._reads.keep_topologies(self._store.snapshot(ids.MAIN))
         return report
@@ -545,7 +543,7 @@ def _stored(state: State) -> Target:
     return state._stored if isinstance(state, Snapshot) else state
 
 
-def _merge_engine(engine: str) -> Carriers:
+def _merge_engine(engine: str) -> MergeEngines:
     from omnigraph.graph.engines import merge_engine
 
     return merge_engine(engine)

@@ -12,9 +12,9 @@ from omnigraph import ids
 from omnigraph.errors import ReadOnly
 from omnigraph.history.control import known_branch
 from omnigraph.history.resolve import At, snapshot_at
-from omnigraph.history.schemas import Schemas
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.compile import CompiledSchema
+from omnigraph.schema_registry import SchemaRegistry
 from omnigraph.storage.process import use_storage
 from omnigraph.storage.snapshot import Snapshot
 from omnigraph.storage.store import GraphStore
@@ -30,7 +30,7 @@ class GraphInternals:
     """
 
     store: GraphStore
-    schemas: Schemas
+    schemas: SchemaRegistry
     mode: str
     actor: str | None
 
@@ -61,6 +61,6 @@ class GraphInternals:
         """The types of a state."""
         return self.schemas.of(snapshot).catalog
 
-    def schema_for_write(self, branch: str, from_: str | None = None) -> CompiledSchema:
+    def schema_for_rows(self, branch: str, from_: str | None = None) -> CompiledSchema:
         """The schema that new rows of a branch must have; of ``from_`` when the write will create the branch."""
-        return self.schemas.for_write(branch, from_)
+        return self.schemas.for_rows(branch, from_)

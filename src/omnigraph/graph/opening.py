@@ -11,7 +11,6 @@ from typing import Literal
 from omnigraph import ids
 from omnigraph.errors import InputError, InvalidUri, LockTimeout, SchemaFilesDisagree
 from omnigraph.graph.graph import Graph
-from omnigraph.history.schemas import read_schema
 from omnigraph.schema.compile import CompiledSchema, compile_schema
 from omnigraph.schema.contract import (
     IR_FILE,
@@ -22,6 +21,7 @@ from omnigraph.schema.contract import (
     missing_files,
     state_text,
 )
+from omnigraph.schema_registry import read_schema
 from omnigraph.storage import schema_files
 from omnigraph.storage.location import Location, parse_location
 from omnigraph.storage.store import GraphStore

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from omnigraph.history.schemas import Schemas
 from omnigraph.schema.compile import CompiledSchema, compile_schema
+from omnigraph.schema_registry import SchemaRegistry
 from omnigraph.storage.store import GraphStore
 from omnigraph.storage.texts import text_of
 
@@ -26,7 +26,7 @@ class SchemaControl:
         actor: whom the commit of a change names as its author.
     """
 
-    def __init__(self, schemas: Schemas, writer: Callable[[], GraphStore], actor: str | None) -> None:
+    def __init__(self, schemas: SchemaRegistry, writer: Callable[[], GraphStore], actor: str | None) -> None:
         self._schemas = schemas
         self._writer = writer
         self._actor = actor
@@ -86,7 +86,7 @@ class SchemaControl:
         from omnigraph.history.evolve import SchemaRequest, apply_schema
 
         request = SchemaRequest(_compiled(schema), allow_data_loss, self._actor, if_hash)
-        return apply_schema(self._writer(), self._schemas.of, request)
+        return apply_schema(self._writer(), self._schemas, request)
 
 
 def _compiled(schema: str | Path) -> CompiledSchema:

@@ -13,10 +13,10 @@ from omnigraph.storage.store import GraphStore
 # A process that only reads never pays for branch control, which brings recovery along.
 if TYPE_CHECKING:
     from omnigraph.history.branches import Branch
-    from omnigraph.history.merge.carrier import Carriers
+    from omnigraph.history.merge.engine import MergeEngines
     from omnigraph.history.merge.resolve import Resolve
     from omnigraph.history.merge.result import MergeResult
-    from omnigraph.schema.catalog import Catalog
+    from omnigraph.schema_registry import SchemaRegistry
 
 
 class Branches:
@@ -25,24 +25,24 @@ class Branches:
     Args:
         reader: gives the storage to read from, or raises when the graph may not be used.
         writer: the same for writing.
-        catalog: gives the types of a branch; merged rows must keep their rules.
+        schemas: knows the schema of every state; merged rows must keep its rules.
         actor: whom commits of merges name as their author.
-        carriers: gives who looks at the rows of a merge, by the name of an engine.
+        engines: gives the engines of a merge by their name.
     """
 
     def __init__(
         self,
         reader: Callable[[], GraphStore],
         writer: Callable[[], GraphStore],
-        catalog: Callable[[str], Catalog],
+        schemas: SchemaRegistry,
         actor: str | None,
-        carriers: Callable[[str], Carriers],
+        engines: Callable[[str], MergeEngines],
     ) -> None:
         self._reader = reader
         self._writer = writer
-        self._catalog = catalog
+        self._schemas = schemas
         self._actor = actor
-        self._carriers = carriers
+        self._engines = engines
 
     def create(self, name: str, from_: str = ids.MAIN, at: At | None = None) -> Branch:
         """Make a branch; nothing is copied.
@@ -119,7 +119,7 @@ class Branches:
 
         request = MergeRequest(known_branch(source), known_branch(into), self._actor, dry_run, resolve, delete_branch)
         store = self._reader() if dry_run else self._writer()
-        return merge(store, self._catalog(request.target), request, self._carriers(engine))
+        return merge(store, self._schemas, request, self._engines(engine))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.list())

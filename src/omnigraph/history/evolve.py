@@ -7,7 +7,6 @@ crash leaves the old graph or the new one. Planning is `schema/evolve/`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,15 +19,16 @@ from omnigraph.schema.compile import CompiledSchema
 from omnigraph.schema.contract import state_text
 from omnigraph.schema.evolve import SchemaPlan, plan_change
 from omnigraph.schema.paths import table_path
+from omnigraph.schema_registry import SchemaRegistry
 from omnigraph.storage import manifest, schema_files
 from omnigraph.storage.commit.prepared import Prepared, PreparedTable, SchemaChange
-from omnigraph.storage.commit.protocol import Workspace, Writer, run
+from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
+from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.manifest import Commit, Pin
 from omnigraph.storage.recovery.sweep import heal_branch
 from omnigraph.storage.reshape import stage_new, stage_reshape
 from omnigraph.storage.section import CONTROL
-from omnigraph.storage.snapshot import Snapshot
 from omnigraph.storage.store import GraphStore
 
 
@@ -82,13 +82,8 @@ class SchemaRequest:
     if_hash: str | None = None
 
 
-def apply_schema(
-    store: GraphStore, accepted_by: Callable[[Snapshot], CompiledSchema], request: SchemaRequest
-) -> SchemaApplied:
+def apply_schema(store: GraphStore, schemas: SchemaRegistry, request: SchemaRequest) -> SchemaApplied:
     """Change the schema of a graph that has no branch but main.
-
-    Args:
-        accepted_by: the schema of a state.
 
     Raises:
         UnsupportedSchemaChange: a step is refused; nothing changed.
@@ -96,10 +91,9 @@ def apply_schema(
         PreconditionFailed: the graph has another schema than ``if_hash``.
         SchemaIdentityError: a ``@rename_from`` hint cannot be followed.
     """
-    plans: list[SchemaPlan] = []
 
-    def prepare(workspace: Workspace) -> Prepared:
-        accepted = accepted_by(workspace.snapshot)
+    def prepare(workspace: Workspace) -> Prepared[SchemaPlan]:
+        accepted = schemas.of(workspace.snapshot)
         if request.if_hash is not None and accepted.hash != request.if_hash:
             raise PreconditionFailed(
                 f"the schema is {accepted.hash}, not {request.if_hash}",
@@ -108,20 +102,19 @@ def apply_schema(
                 actual=accepted.hash,
             )
         plan = plan_change(accepted, request.desired, allow_data_loss=request.allow_data_loss)
-        plans[:] = [plan]
         refusal = plan.first_refusal()
         if refusal is not None:
             raise UnsupportedSchemaChange(refusal, steps=[step.to_dict() for step in plan.steps])
-        return _prepared(workspace, accepted, request.desired, plan) if plan.steps else Prepared()
+        return _prepared(workspace, accepted, request.desired, plan) if plan.steps else Prepared(plan)
 
     with store.sections.hold(CONTROL):
         failpoints.reach("schema_apply.after_lock")
         with store.sections.hold(ids.MAIN) as fence:
             heal_branch(store, ids.MAIN, fence)  # also a change that died may be what is wanted here
         _require_only_main(store)
-        commit = run(store, Writer(ids.MAIN, WriterKind.SCHEMA_APPLY, request.actor, prepare))
-    version = commit.version if commit else store.snapshot(ids.MAIN).version
-    return SchemaApplied(plans[0], commit, version)
+        done = run(store, Write(ids.MAIN, WriterKind.SCHEMA_APPLY, request.actor, prepare))
+    version = done.commit.version if done.commit else store.snapshot(ids.MAIN).version
+    return SchemaApplied(done.report, done.commit, version)
 
 
 def _require_only_main(store: GraphStore) -> None:
@@ -138,7 +131,9 @@ def _require_only_main(store: GraphStore) -> None:
         )
 
 
-def _prepared(workspace: Workspace, accepted: CompiledSchema, desired: CompiledSchema, plan: SchemaPlan) -> Prepared:
+def _prepared(
+    workspace: Workspace, accepted: CompiledSchema, desired: CompiledSchema, plan: SchemaPlan
+) -> Prepared[SchemaPlan]:
     objects, snapshot = workspace.store.objects, workspace.snapshot
     schema_files.keep(objects, accepted.hash, accepted.source)  # states until now are read with it
     schema_files.keep_unrecorded(objects, accepted.source)
@@ -157,6 +152,7 @@ def _prepared(workspace: Workspace, accepted: CompiledSchema, desired: CompiledS
             pointers[key] = replace(snapshot.pins[old_key], table_key=key)
     gone = {*reshaping.dropped, *reshaping.renamed.values()} - {*tables, *pointers}
     return Prepared(
+        plan,
         tables=tables,
         pointers=pointers,
         tombstones={key: snapshot.pins[key].version + 1 for key in sorted(gone)},

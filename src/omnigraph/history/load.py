@@ -22,7 +22,7 @@ from omnigraph.errors import (
 )
 from omnigraph.history.branches import create_branch, delete_branch, list_branches
 from omnigraph.progress import ProgressListener, Stage, silent
-from omnigraph.schema.catalog import Catalog
+from omnigraph.schema.compile import CompiledSchema
 from omnigraph.storage.commit import sidecar
 from omnigraph.storage.manifest import Commit
 from omnigraph.storage.store import GraphStore
@@ -46,7 +46,7 @@ class Destination:
 
 def load(
     store: GraphStore,
-    catalog: Catalog,
+    schema: CompiledSchema,
     request: LoadRequest,
     destination: Destination,
     report: ProgressListener = silent,
@@ -58,12 +58,12 @@ def load(
         store.branch_ref(destination.base)
     timings: dict[str, float] = {}
     with Stage("read", report, timings) as stage:
-        gathered = read(catalog, request)
+        gathered = read(schema.catalog, request)
         stage.rows = sum(rows.num_rows for rows in gathered.rows.values())
     created = make_branch(store, destination)
     try:
         with Stage("commit", report, timings) as stage:
-            loaded = commit(store, catalog, request, gathered, destination.branch, destination.actor)
+            loaded = commit(store, schema, request, gathered, destination.branch, destination.actor)
             stage.rows = sum(loaded.counts.values())
     except (OutcomeUnknown, RecoveryRequired):
         raise
@@ -117,7 +117,7 @@ def _result(
 ) -> LoadResult:
     counts = [(*key.partition(":")[::2], count) for key, count in sorted(loaded.counts.items())]
     return LoadResult(
-        commit=loaded.result.commit,
+        commit=loaded.commit,
         branch=destination.branch,
         base_branch=destination.base,
         branch_created=created,

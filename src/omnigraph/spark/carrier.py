@@ -68,7 +68,7 @@ def load(
     base = known_branch(from_) if from_ is not None else None
     internals = graph.internals
     destination = Destination(known_branch(branch), base, internals.actor)
-    store, schema = internals.writer(), internals.schema_for_write(destination.branch, base)
+    store, schema = internals.writer(), internals.schema_for_rows(destination.branch, base)
     catalog = schema.catalog
     store.branch_ref(base if base is not None else destination.branch)
     parts = [_frame(part) for part in parts_of(catalog, source, format, type, _is_table)]
@@ -96,7 +96,7 @@ def load(
                 unmake_branch(store, destination.branch)
             raise
         result = _result(destination, request, commit, job.counts, job.checked.rejected, created, job.timings)
-        return with_indexes(result, lambda name: ensure_indices(store, catalog, name).commit, report)
+        return with_indexes(result, lambda name: ensure_indices(store, internals.schemas, name).commit, report)
 
 
 def _is_table(value: Any) -> bool:

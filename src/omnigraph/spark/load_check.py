@@ -31,7 +31,7 @@ from omnigraph.spark.merge_rows import Meeting
 from omnigraph.spark.stage_task import Order
 from omnigraph.spark.staged import Staging
 from omnigraph.spark.suspects import Close, Scene, Suspects, collapsed
-from omnigraph.storage.commit.protocol import Workspace
+from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.remote_stage import StageTable, stored_fragments
 from omnigraph.storage.tables import Handle
 from omnigraph.write.change import Mode

@@ -27,8 +27,10 @@ from omnigraph.spark.stage_task import Order, stage_frame, stage_splits
 from omnigraph.spark.staged import Staging, most_violations
 from omnigraph.spark.wire import ANSWER_DDL, answers_of
 from omnigraph.storage import inputs
-from omnigraph.storage.commit.protocol import Prepared, PreparedTable, Workspace, Writer, run
+from omnigraph.storage.commit.prepared import Prepared, PreparedTable
+from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
+from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.manifest import Commit, Pin
 from omnigraph.storage.remote_stage import StageTable, remove_staged, staged_append, staged_overwrite, staged_update
 from omnigraph.storage.store import GraphStore
@@ -103,8 +105,8 @@ class LoadJob:
         """Check the rows together and publish them as one commit; None when there was nothing to load."""
         target = self._target
         with Stage("commit", self._report, self.timings) as stage:
-            writer = Writer(target.branch, WriterKind.LOAD, target.actor, self._prepare, schema=target.schema.hash)
-            commit = run(target.store, writer)
+            write = Write(target.branch, WriterKind.LOAD, target.actor, self._prepare, schema=target.schema.hash)
+            commit = run(target.store, write).commit
             stage.rows = self.staging.rows
             stage.elsewhere = self.timings.get("check", 0.0)
         self._remove_unused(commit)
@@ -182,7 +184,7 @@ class LoadJob:
         self.staging.found |= repeated.found
         self.staging.fatal |= repeated.fatal
 
-    def _prepare(self, workspace: Workspace) -> Prepared:
+    def _prepare(self, workspace: Workspace) -> Prepared[None]:
         self._require_same_lineage(workspace)
         with Stage("check", self._report, self.timings) as stage:
             rules = LoadCheck(self._cluster, self._order, self.staging, self._request, workspace, self._tables)
@@ -194,7 +196,7 @@ class LoadJob:
             if table is not None:
                 tables[key] = table
         labels = {"job": self._target.job_id, "rows": json.dumps(self.counts, separators=(",", ":"))}
-        return Prepared(tables, labels=labels)
+        return Prepared(None, tables, labels=labels)
 
     def _require_same_lineage(self, workspace: Workspace) -> None:
         snapshot = workspace.snapshot

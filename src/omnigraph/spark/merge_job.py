@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from omnigraph import ids, limits
 from omnigraph.errors import Conflict, CorruptGraph, ResourceLimitExceeded
 from omnigraph.graph import Graph
-from omnigraph.history.merge.carrier import Carrier, with_given
+from omnigraph.history.merge.engine import MergeEngine, with_given
 from omnigraph.history.merge.plan import TablePlan
 from omnigraph.history.merge.resolve import Resolve, Settled
 from omnigraph.history.merge.result import MergeResult
@@ -44,15 +44,15 @@ from omnigraph.spark.merge_task import (
 from omnigraph.spark.session import active_session, require_spark
 from omnigraph.spark.wire import ANSWER_DDL, answers_of
 from omnigraph.storage.commit.prepared import PreparedTable
-from omnigraph.storage.commit.protocol import Workspace
+from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.fragments import TableAt
 from omnigraph.storage.images import rows_at
 from omnigraph.storage.remote_stage import StageTable, remove_staged, staged_replacement
 from omnigraph.storage.stage import Found, locate
 from omnigraph.storage.store import GraphStore
 from omnigraph.storage.tables import Handle
-from omnigraph.write.commit import found_rows
 from omnigraph.write.resolved import Resolved
+from omnigraph.write.stage_changes import found_rows
 
 ENGINE = "spark"
 
@@ -78,7 +78,7 @@ def merge(
     )
 
 
-def carrier(workspace: Workspace, source: MergeSource) -> Carrier:
+def carrier(workspace: Workspace, source: MergeSource) -> MergeEngine:
     """The engine of one attempt of a merge, on the session of this process.
 
     Raises:

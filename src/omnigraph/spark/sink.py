@@ -26,8 +26,10 @@ from omnigraph.spark.sink_rows import prepared_table
 from omnigraph.spark.stage_task import Order, stage_frame
 from omnigraph.spark.staged import Staging
 from omnigraph.spark.wire import answers_of
-from omnigraph.storage.commit.protocol import Prepared, Workspace, Writer, run
+from omnigraph.storage.commit.prepared import Prepared
+from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
+from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.location import Location
 from omnigraph.storage.remote_stage import StageTable, remove_staged
 from omnigraph.storage.store import GraphStore
@@ -65,7 +67,7 @@ class Sink(DataSourceArrowWriter):
         self._options = options
         with open_graph(options.location, actor=options.actor) as graph:
             self._key = pinned(graph, options.branch).table(options.type_name).pin.table_key
-            schema = graph.internals.schema_for_write(known_branch(options.branch))
+            schema = graph.internals.schema_for_rows(known_branch(options.branch))
             self._catalog: Catalog = schema.catalog
             part = self._part(pa.schema([(name, pa.string()) for name in columns]).empty_table())
             list(parse_part(part, 1))  # refuses unknown columns before any task runs
@@ -96,7 +98,9 @@ class Sink(DataSourceArrowWriter):
                 raise
             if staging.rows > limits.LOAD_INDEX_ROWS:
                 with contextlib.suppress(ConflictError, LimitError, StorageError):
-                    ensure_indices(graph.internals.writer(), self._catalog, known_branch(self._options.branch))
+                    ensure_indices(
+                        graph.internals.writer(), graph.internals.schemas, known_branch(self._options.branch)
+                    )
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         staging = self._staging(messages)
@@ -104,20 +108,19 @@ class Sink(DataSourceArrowWriter):
 
     def _commit(self, graph: Graph, staging: Staging, written: list[str]) -> None:
         """Publish what was staged. ``written`` grows by what has to be written anew."""
-        options, shown = self._options, list(written)
-        schema: CompiledSchema = graph.internals.schema_for_write(known_branch(options.branch))
+        options = self._options
+        schema: CompiledSchema = graph.internals.schema_for_rows(known_branch(options.branch))
 
-        def prepare(workspace: Workspace) -> Prepared:
+        def prepare(workspace: Workspace) -> Prepared[list[str]]:
             self._require_same_lineage(workspace)
             made = prepared_table(workspace, schema.catalog, self._key, options.mode, self._table, staging, written)
             if made is None:
-                return Prepared()
-            shown[:] = made.fragments
-            return Prepared({self._key: made.table})
+                return Prepared([])
+            return Prepared(list(made.fragments), {self._key: made.table})
 
-        writer = Writer(options.branch, WriterKind.LOAD, graph.internals.actor, prepare, schema=schema.hash)
-        commit = run(graph.internals.writer(), writer)
-        remove_staged(self._table, written, shown if commit is not None else ())
+        write = Write(options.branch, WriterKind.LOAD, graph.internals.actor, prepare, schema=schema.hash)
+        done = run(graph.internals.writer(), write)
+        remove_staged(self._table, written, done.report if done.commit is not None else ())
 
     def _require_same_lineage(self, workspace: Workspace) -> None:
         snapshot = workspace.snapshot

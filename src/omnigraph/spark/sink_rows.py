@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.spark.staged import Fragment, Staging
-from omnigraph.storage.commit.protocol import PreparedTable, Workspace
+from omnigraph.storage.commit.prepared import PreparedTable
+from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.remote_stage import (
     StageTable,
     read_staged,
@@ -27,9 +28,9 @@ from omnigraph.storage.remote_stage import (
 )
 from omnigraph.storage.tables import Handle
 from omnigraph.write.change import Change, Mode, type_of
-from omnigraph.write.commit import check_sets
 from omnigraph.write.resolved import Resolved, resolve
 from omnigraph.write.set_rules import single_rows
+from omnigraph.write.stage_changes import check_sets
 
 _PLACE = "#place"  # no property can be called so
 

@@ -25,11 +25,10 @@ from omnigraph.spark.key_rules import Verdict
 from omnigraph.spark.key_task import KeyOrder, StagedPiece, StoredPiece
 from omnigraph.spark.stage_task import Order
 from omnigraph.spark.staged import Staging
-from omnigraph.storage.commit.protocol import Workspace
+from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.stage import find_rows
 from omnigraph.text_hash import hash_texts
 from omnigraph.write.change import Change, Mode, type_of
-from omnigraph.write.commit import check_sets
 from omnigraph.write.load.gather import FILE, Gathered, LoadRequest
 from omnigraph.write.load.load import candidates_of, placed_error, violations_of
 from omnigraph.write.load.rules import LINE
@@ -37,6 +36,7 @@ from omnigraph.write.load.settle import Settling
 from omnigraph.write.load.violations import Violation
 from omnigraph.write.resolved import Resolved, resolve
 from omnigraph.write.set_rules import single_rows
+from omnigraph.write.stage_changes import check_sets
 
 _ENDS = ("src", "dst")
 _Request = tuple[str, tuple[str, ...], int]

@@ -6,13 +6,16 @@ nothing to do there is no commit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from omnigraph import ids
-from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.schema.catalog import EdgeType, NodeType
 from omnigraph.schema.indexes import WantedIndex, index_plan
-from omnigraph.storage.commit.protocol import Prepared, PreparedTable, Workspace, Writer, run
+from omnigraph.schema_registry import SchemaRegistry
+from omnigraph.storage.commit.prepared import Prepared, PreparedTable
+from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
+from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.index import missing_parts, stage_index
 from omnigraph.storage.manifest import Commit
 from omnigraph.storage.store import GraphStore
@@ -40,26 +43,24 @@ class IndexReport:
         return f"IndexReport({len(self.built)} built, {len(self.pending)} pending; {made})"
 
 
-def ensure_indices(store: GraphStore, catalog: Catalog, branch: str) -> IndexReport:
+def ensure_indices(store: GraphStore, schemas: SchemaRegistry, branch: str) -> IndexReport:
     """Make every wanted index cover its whole table."""
-    built: list[tuple[str, str]] = []
-    pending: list[PendingIndex] = []
 
-    def prepare(workspace: Workspace) -> Prepared:
-        built.clear()
-        pending.clear()
+    def prepare(workspace: Workspace) -> Prepared[IndexReport]:
+        schema = schemas.of(workspace.snapshot)
+        built: list[tuple[str, str]] = []
+        pending: list[PendingIndex] = []
         tables = {}
-        types: list[NodeType | EdgeType] = [*catalog.nodes.values(), *catalog.edges.values()]
+        types: list[NodeType | EdgeType] = [*schema.catalog.nodes.values(), *schema.catalog.edges.values()]
         for type_ in types:
             key = type_.table_key
             table = _prepare_table(workspace, key, list(index_plan(type_).wanted), built, pending)
             if table is not None:
                 tables[key] = table
-        return Prepared(tables)
+        return Prepared(IndexReport(None, tuple(built), tuple(pending)), tables, made_for=schema.hash)
 
-    writer = Writer(branch, WriterKind.ENSURE_INDICES, ids.SYSTEM_ACTOR, prepare, schema=catalog.hash or None)
-    commit = run(store, writer)
-    return IndexReport(commit, tuple(built), tuple(pending))
+    done = run(store, Write(branch, WriterKind.ENSURE_INDICES, ids.SYSTEM_ACTOR, prepare))
+    return replace(done.report, commit=done.commit)
 
 
 def _prepare_table(

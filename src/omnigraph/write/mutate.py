@@ -1,42 +1,32 @@
-"""A `.gq` write from text to commit: parse, check, bind, run, and run again when somebody else was faster.
+"""A `.gq` write from text to commit: parse, then check, bind and run on the state that it is committed on.
 
-The statements are run on the state they are committed on. When that state moves first, everything is computed again,
-never patched: inserts quietly, updates and deletes as a conflict that `mutate` retries.
+When that state moves before the commit, everything is computed again, never patched: an update or delete means the
+rows at the time of its commit. A mutation holds no stale input of its caller, so a moved table is no conflict.
 """
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from omnigraph import ids, limits
-from omnigraph.errors import ExpectedVersionMismatch, ReadSetChanged
+from omnigraph import ids
 from omnigraph.query import bind_params, check_write, parse_queries
+from omnigraph.query.syntax.tree import QueryDecl
 from omnigraph.query.temporal import to_utc
-from omnigraph.query.typed import ConstantValue, TypedMutation
-from omnigraph.schema.catalog import Catalog
-from omnigraph.storage.commit.protocol import Workspace
+from omnigraph.schema_registry import SchemaRegistry
+from omnigraph.storage.commit.prepared import Prepared
+from omnigraph.storage.commit.protocol import Write, run
+from omnigraph.storage.commit.sidecar import WriterKind
+from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.manifest import Commit
 from omnigraph.storage.store import GraphStore
 from omnigraph.storage.texts import text_of
-from omnigraph.write.change import Change
-from omnigraph.write.commit import WriteRequest, write
+from omnigraph.write.stage_changes import stage_changes, typed_changes
 from omnigraph.write.statements import Pending
 from omnigraph.write.values import Values
-
-
-@dataclass(frozen=True, slots=True)
-class MutationOutcome:
-    """What one run of a mutation did: its commit (None when it changed nothing) and the affected rows."""
-
-    commit: Commit | None
-    affected_nodes: int
-    affected_edges: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,81 +78,61 @@ def _commit_id(commit: Commit | None) -> str:
     return f"commit {commit.id}" if commit is not None else "no commit"
 
 
-def mutate(store: GraphStore, catalog: Catalog, request: MutationRequest) -> MutationResult:
+def mutate(store: GraphStore, schemas: SchemaRegistry, request: MutationRequest) -> MutationResult:
     """Run a named write of a `.gq` text as one commit.
 
-    A mutation holds no stale input of its caller, so when a table it read has moved it is run again as a whole, a few
-    times after a short pause. The last time it is computed inside the commit section, where nothing moves, so that a
-    busy table starves nobody. ``if_commit`` is checked at each attempt; a moved head is `PreconditionFailed`.
+    Raises:
+        PreconditionFailed: ``if_commit`` is not the head.
     """
     text, file = text_of(request.source, ".gq")
-    mutation = check_write(parse_queries(text, file).find(request.name), catalog)
-    params = bind_params(mutation, request.params)
-    now = to_utc(ids.now())
-    for attempt in range(limits.MUTATION_RETRIES + 1):
-        try:
-            outcome = run_mutation(
-                store,
-                catalog,
-                mutation,
-                params,
-                branch=request.branch,
-                actor=request.actor,
-                if_commit=request.if_commit,
-                now=now,
-                strict=attempt < limits.MUTATION_RETRIES,
-            )
-            break
-        except (ExpectedVersionMismatch, ReadSetChanged):
-            if attempt == limits.MUTATION_RETRIES:
-                raise
-            time.sleep(random.uniform(*limits.MUTATION_BACKOFF_SECONDS))
+    query = parse_queries(text, file).find(request.name)
+    mutation = _Mutation(schemas, query, request.params, to_utc(ids.now()))
+    done = run(
+        store,
+        Write(
+            request.branch,
+            WriterKind.MUTATION,
+            request.actor,
+            mutation.prepare,
+            if_commit=request.if_commit,
+            recomputes_reads=True,
+        ),
+    )
     return MutationResult(
-        commit=outcome.commit,
+        commit=done.commit,
         branch=request.branch,
-        query_name=mutation.name,
-        affected_nodes=outcome.affected_nodes,
-        affected_edges=outcome.affected_edges,
+        query_name=query.name,
+        affected_nodes=done.report.nodes,
+        affected_edges=done.report.edges,
         actor=request.actor,
     )
 
 
-def run_mutation(
-    store: GraphStore,
-    catalog: Catalog,
-    mutation: TypedMutation,
-    params: Mapping[str, ConstantValue],
-    *,
-    branch: str,
-    actor: str | None,
-    if_commit: str | None,
-    now: datetime,
-    strict: bool = True,
-) -> MutationOutcome:
-    """Run a checked write with bound parameters as one commit; none when nothing changes.
+@dataclass(frozen=True, slots=True)
+class _Affected:
+    nodes: int
+    edges: int
 
-    Inserts are computed again when the branch moves before the commit. So is everything else, but a table whose rows
-    were read and changed must not have moved since the first look.
 
-    Args:
-        now: the instant of ``now()``.
-        strict: False lets such a table move too; the mutation then means the state it is committed on, not the one
-            that was first seen.
+@dataclass(frozen=True, slots=True)
+class _Mutation:
+    """A parsed write with the values of its caller.
 
-    Raises:
-        ExpectedVersionMismatch: an updated or deleted table moved meanwhile (with ``strict``).
-        PreconditionFailed: ``if_commit`` is not the head.
+    Attributes:
+        now: the instant of ``now()``, the same for every attempt.
     """
-    values = Values(params, now)
-    ran: list[Pending] = []
 
-    def compute(workspace: Workspace) -> list[Change]:
-        pending = Pending(workspace, catalog, values)
+    schemas: SchemaRegistry
+    query: QueryDecl
+    params: Mapping[str, object] | None
+    now: datetime
+
+    def prepare(self, workspace: Workspace) -> Prepared[_Affected]:
+        schema = self.schemas.of(workspace.snapshot)
+        mutation = check_write(self.query, schema.catalog)
+        values = Values(bind_params(mutation, self.params), self.now)
+        pending = Pending(workspace, schema.catalog, values)
         for statement in mutation.statements:
             pending.run(statement)
-        ran[:] = [pending]
-        return pending.changes()
-
-    request = WriteRequest(branch, (), actor, if_commit=if_commit, compute=compute, strict=strict)
-    commit = write(store, catalog, request).commit
-    return MutationOutcome(commit, ran[0].nodes, ran[0].edges)
+        staged = stage_changes(workspace, schema.catalog, typed_changes(schema.catalog, pending.changes()))
+        return Prepared(_Affected(pending.nodes, pending.edges), staged.tables, made_for=schema.hash)

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import TypeNotFound
 from omnigraph.schema.catalog import EdgeType, NodeType
-from omnigraph.storage.commit.protocol import Workspace
+from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.stage import find_rows
 from omnigraph.write.change import Change, Mode
 

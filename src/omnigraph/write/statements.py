@@ -21,7 +21,7 @@ from omnigraph.query.typed import (
     UpdateNode,
 )
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, PropertyType, Scalar
-from omnigraph.storage.commit.protocol import Workspace
+from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.write.change import Change
 from omnigraph.write.overlay import Overlay
 from omnigraph.write.values import Values, column

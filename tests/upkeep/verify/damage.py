@@ -14,8 +14,9 @@ from lance.fragment import write_fragments
 import omnigraph as og
 from omnigraph.storage import manifest
 from omnigraph.storage.commit.prepared import Prepared, PreparedTable
-from omnigraph.storage.commit.protocol import Workspace, Writer, run
+from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.record import WriterKind
+from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.stage import Staged
 from omnigraph.storage.tables import version_file
 
@@ -83,14 +84,14 @@ def pinned_version_file(graph: og.Graph, key: str, branch: str = "main") -> Path
 def append_raw(graph: og.Graph, key: str, *rows: dict[str, Any], branch: str = "main") -> None:
     """Commit rows through the real protocol without any of the rules."""
 
-    def prepare(workspace: Workspace) -> Prepared:
+    def prepare(workspace: Workspace) -> Prepared[None]:
         pin, handle = workspace.writable(key)
         table = pa.Table.from_pylist(list(rows), schema=handle.schema)
         fragments = write_fragments(table, handle, schema=handle.schema, mode="append", data_storage_version="2.2")
         staged = Staged(lance.LanceOperation.Append(fragments), handle.version, pin.row_count + len(rows))
-        return Prepared({key: PreparedTable(pin, handle, staged, reads_rows=False)})
+        return Prepared(None, {key: PreparedTable(pin, handle, staged, reads_rows=False)})
 
-    run(graph._store, Writer(branch, WriterKind.LOAD, None, prepare))
+    run(graph._store, Write(branch, WriterKind.LOAD, None, prepare))
     graph._store.mirror.flush()
 
 

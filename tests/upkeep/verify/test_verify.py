@@ -124,7 +124,7 @@ def test_live_writers_do_not_look_like_damage(tmp_path: Path) -> None:
 def test_an_interrupted_write_is_named_until_somebody_finishes_it(tmp_path: Path) -> None:
     target = Target(str(tmp_path / "g"), MAIN, tmp_path / "ledger")
     run_child(target, "init=graph")
-    kill_child(target, "insert_many=first", "mutation.post_table_commit")
+    kill_child(target, "insert_many=first", "write.after_table_commit")
     with og.open(target.uri, mode="ro") as reader:
         report = reader.verify()
     assert not report.ok

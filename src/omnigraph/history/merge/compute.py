@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from omnigraph.errors import ChangeSchemaBoundary, Conflict, InputError, MergeSchemaMismatch
-from omnigraph.history.merge.carrier import Carrier
+from omnigraph.history.merge.engine import MergeEngine
 from omnigraph.history.merge.plan import Disposition, TablePlan, plan_tables
 from omnigraph.history.merge.resolve import Resolve, Settled, named_tables, settle
 from omnigraph.history.merge.result import Kind, MergedRows, MergeResult
@@ -17,7 +17,7 @@ from omnigraph.history.merge.shared import Overlay, overlay_of, side_of
 from omnigraph.history.merge.source import Base, MergeSource, find_base, require_unchanged
 from omnigraph.history.merge.validate import conflict_order, violations
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
-from omnigraph.storage.commit.protocol import Workspace
+from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.manifest import Commit, Pin
 from omnigraph.storage.snapshot import Snapshot
 from omnigraph.storage.stage import find_rows
@@ -62,14 +62,14 @@ class Computed:
 
 
 def compute(
-    workspace: Workspace, catalog: Catalog, source: MergeSource, resolve: Resolve | None, carrier: Carrier
+    workspace: Workspace, catalog: Catalog, source: MergeSource, resolve: Resolve | None, engine: MergeEngine
 ) -> Computed:
     """What merging the source into the workspace's state means."""
     store, target = workspace.store, workspace.snapshot
     base = find_base(store, source, target)
     if base.snapshot is None:
         return Computed("already_up_to_date", source, target.branch, base.commit)
-    computed = _Computation(workspace, catalog, source, base, base.snapshot, resolve, carrier).run()
+    computed = _Computation(workspace, catalog, source, base, base.snapshot, resolve, engine).run()
     detours = [state for detour in base.detours for state in (detour.before, detour.after)]
     for read in (source.snapshot, base.snapshot, *detours):
         require_unchanged(store, read)
@@ -87,7 +87,7 @@ class _Computation:
         base: Base,
         base_state: Snapshot,
         resolve: Resolve | None,
-        carrier: Carrier,
+        engine: MergeEngine,
     ) -> None:
         self._workspace = workspace
         self._store = workspace.store
@@ -96,7 +96,7 @@ class _Computation:
         self._base = base
         self._base_state = base_state
         self._resolve = resolve
-        self._carrier = carrier
+        self._engine = engine
         self._named = named_tables(resolve)
         self._changes: dict[str, Resolved] = {}
         self._pointers: dict[str, Pin] = {}
@@ -113,7 +113,7 @@ class _Computation:
                 self._merge_table(plan)
         conflicts = sorted(self._open, key=conflict_order)
         if not conflicts and not self._takes_source_whole():
-            conflicts = violations(self._workspace, self._catalog, self._changes, self._carrier.values)
+            conflicts = violations(self._workspace, self._catalog, self._changes, self._engine.values)
         return Computed(
             outcome="fast_forward" if self._base.is_target else "merged",
             source=self._source,
@@ -146,7 +146,7 @@ class _Computation:
     def _decide(self, plan: TablePlan, theirs: Side, ours: Side) -> Outcome:
         if plan.disposition is Disposition.ADOPT:
             return everything(theirs)
-        return decide(theirs, ours, lambda source, target, ids: self._carrier.different(plan, source, target, ids))
+        return decide(theirs, ours, lambda source, target, ids: self._engine.different(plan, source, target, ids))
 
     def _sides(self, plan: TablePlan) -> tuple[Side, Side]:
         require_same_columns(self._store, plan)
@@ -164,7 +164,7 @@ class _Computation:
     def _resolved(self, type_: NodeType | EdgeType, plan: TablePlan, settled: Settled, source: Side) -> Resolved:
         """The change of a table with the stored rows that it touches. What only the source inserted is not looked
         for: the row table proved that the target has no such row."""
-        rows = self._carrier.put(type_, plan, settled, source, checked=not self._takes_source_whole())
+        rows = self._engine.put(type_, plan, settled, source, checked=not self._takes_source_whole())
         extra = ("src",) if isinstance(type_, EdgeType) else ()
         sought = split(rows.column("id").combine_chunks(), self._certainly_new(settled, source))[1]
         replaced, removed = (self._stored(plan, source, ids, extra) for ids in (sought, settled.remove))

@@ -7,7 +7,7 @@ forked, before it is certain that there is no conflict.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from omnigraph import failpoints, ids
 from omnigraph.errors import (
@@ -19,16 +19,16 @@ from omnigraph.errors import (
     RecoveryRequired,
 )
 from omnigraph.history.branches import delete_branch
-from omnigraph.history.merge.carrier import Carrier, Carriers, in_process
 from omnigraph.history.merge.compute import Computed, compute
+from omnigraph.history.merge.engine import MergeEngine, MergeEngines, embedded
 from omnigraph.history.merge.resolve import Resolve, check_resolve
 from omnigraph.history.merge.result import MergeResult
 from omnigraph.history.merge.source import MergeSource, capture
-from omnigraph.history.merge.stage import stage
-from omnigraph.schema.catalog import Catalog
-from omnigraph.storage.commit.prepared import Prepared
-from omnigraph.storage.commit.protocol import Workspace, Writer, run
+from omnigraph.schema_registry import SchemaRegistry
+from omnigraph.storage.commit.prepared import Merged, Prepared
+from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
+from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.snapshot import Snapshot
 from omnigraph.storage.store import GraphStore
 
@@ -45,53 +45,73 @@ class MergeRequest:
     delete_branch: bool = False
 
 
-def merge(store: GraphStore, catalog: Catalog, request: MergeRequest, carriers: Carriers = in_process) -> MergeResult:
+def merge(
+    store: GraphStore, schemas: SchemaRegistry, request: MergeRequest, engines: MergeEngines = embedded
+) -> MergeResult:
     """Merge, or with ``dry_run`` tell what a merge would do.
 
     Args:
-        carriers: makes who looks at rows, for each state of the target that the merge is computed against.
+        engines: makes the engine that looks at rows, for each state of the target that the merge is computed against.
 
     Raises:
         MergeConflict: both sides changed an entity, or the result breaks a rule; nothing was written.
         MergeSchemaMismatch: the two sides have different schemas.
     """
     _check(request)
-    source = capture(store, request.source)
+    attempts = _Attempts(schemas, request, capture(store, request.source), engines)
     if request.dry_run:
-        workspace = Workspace(store, store.snapshot(request.target))
-        carrier = carriers(workspace, source)
-        return compute(workspace, catalog, source, request.resolve, carrier).result(carrier.engine, dry_run=True)
-    last: list[Computed] = []
-    made: list[Carrier] = []
-
-    def prepare(workspace: Workspace) -> Prepared:
-        carrier = carriers(workspace, source)
-        made.append(carrier)
-        computed = compute(workspace, catalog, source, request.resolve, carrier)
-        last[:] = [computed]
-        if computed.conflicts:
-            raise _conflict(source, request.target, computed)
-        if computed.outcome == "already_up_to_date":
-            return Prepared()
-        return stage(workspace, computed, carrier)
-
-    kind, schema = WriterKind.BRANCH_MERGE, catalog.hash or None
-    writer = Writer(request.target, kind, request.actor, prepare, schema=schema)
+        computed = attempts.compute(Workspace(store, store.snapshot(request.target)))
+        return computed.result(attempts.newest.engine, dry_run=True)
     try:
-        commit = run(store, writer)
+        done = run(store, Write(request.target, WriterKind.BRANCH_MERGE, request.actor, attempts.prepare))
     except (OutcomeUnknown, RecoveryRequired):
         raise  # the commit may still come true
     except OmniGraphError:
-        _discard(made)
+        attempts.discard()
         raise
-    _discard(made[:-1] if commit is not None else made)
-    result = replace(last[0].result(made[-1].engine, dry_run=False), commit=commit)
-    return without_source(store, result, source.snapshot) if request.delete_branch else result
+    attempts.discard(keep_newest=done.commit is not None)
+    result = replace(done.report.result(attempts.newest.engine, dry_run=False), commit=done.commit)
+    return without_source(store, result, attempts.source.snapshot) if request.delete_branch else result
 
 
-def _discard(attempts: list[Carrier]) -> None:
-    for attempt in attempts:
-        attempt.discard()
+@dataclass(slots=True)
+class _Attempts:
+    """The attempts at one merge: each is computed by an engine of its own, against one state of the target."""
+
+    schemas: SchemaRegistry
+    request: MergeRequest
+    source: MergeSource
+    engines: MergeEngines
+    _made: list[MergeEngine] = field(default_factory=list)
+
+    @property
+    def newest(self) -> MergeEngine:
+        return self._made[-1]
+
+    def compute(self, workspace: Workspace) -> Computed:
+        self._made.append(self.engines(workspace, self.source))
+        catalog = self.schemas.of(workspace.snapshot).catalog
+        return compute(workspace, catalog, self.source, self.request.resolve, self.newest)
+
+    def prepare(self, workspace: Workspace) -> Prepared[Computed]:
+        computed = self.compute(workspace)
+        if computed.conflicts:
+            raise _conflict(self.source, self.request.target, computed)
+        if computed.outcome == "already_up_to_date":
+            return Prepared(computed)
+        moving = [change for key, change in computed.changes.items() if key not in computed.pointers]
+        return Prepared(
+            computed,
+            tables=self.newest.stage(workspace, moving),
+            pointers=computed.pointers,
+            merged=Merged(self.source.head, computed.missing),
+            made_for=self.schemas.of(workspace.snapshot).hash,
+        )
+
+    def discard(self, *, keep_newest: bool = False) -> None:
+        """Remove what was staged and will never be committed."""
+        for engine in self._made[:-1] if keep_newest else self._made:
+            engine.discard()
 
 
 def _check(request: MergeRequest) -> None:

@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
 from omnigraph.storage.manifest import Commit, Pin
 from omnigraph.storage.stage import Staged
 from omnigraph.storage.tables import Handle
+
+#: What a preparation found out besides the change itself: counts, a plan, rejected rows.
+Report_co = TypeVar("Report_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,25 +68,33 @@ class SchemaChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
-    """One publish.
+class Prepared(Generic[Report_co]):
+    """One publish, and what its preparation reports to the caller of the commit.
 
     Attributes:
+        report: comes back with the commit; belongs to exactly this preparation.
         tables: staged table commits by table key.
         pointers: pins shown as they are, without a table commit: an adopted version, a renamed type.
         tombstones: table keys that disappear, with the version at which they do.
         merged: makes the commit a merge, even if no table moves.
         labels: names and values kept in the commit, e.g. the id of the job that made it.
+        made_for: hash of the schema that the change was computed for, recorded where the state itself has none.
     """
 
+    report: Report_co
     tables: Mapping[str, PreparedTable] = field(default_factory=dict)
     pointers: Mapping[str, Pin] = field(default_factory=dict)
     tombstones: Mapping[str, int] = field(default_factory=dict)
     merged: Merged | None = None
     schema: SchemaChange | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    made_for: str | None = None
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to commit; labels alone are no change."""
         return not (self.tables or self.pointers or self.tombstones or self.merged or self.schema)
+
+
+#: A preparation whose report nobody looks at, for the steps of the protocol.
+AnyPrepared = Prepared[Any]

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache, partial
+from typing import Any, Generic, TypeVar
 
 from omnigraph import failpoints, ids, limits
 from omnigraph.errors import (
@@ -31,12 +32,10 @@ from omnigraph.errors import (
 from omnigraph.storage import durable, lineage, schema_files
 from omnigraph.storage.commit import sidecar
 from omnigraph.storage.commit.apply import Slot, SlotTaken, change_of, clear_drift, commit_table, slot
-from omnigraph.storage.commit.prepared import Merged as Merged
-from omnigraph.storage.commit.prepared import Prepared as Prepared
-from omnigraph.storage.commit.prepared import PreparedTable as PreparedTable
+from omnigraph.storage.commit.prepared import AnyPrepared, Prepared, PreparedTable
 from omnigraph.storage.commit.publish import Published, check_change
 from omnigraph.storage.commit.record import CommitDraft, Pointer, Sidecar, TableIntent, Tombstone, WriterKind
-from omnigraph.storage.commit.workspace import Workspace as Workspace
+from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.faults import store_errors
 from omnigraph.storage.manifest import Commit, Pin
 from omnigraph.storage.recovery.sweep import heal_branch
@@ -45,39 +44,53 @@ from omnigraph.storage.snapshot import Snapshot
 from omnigraph.storage.store import GraphStore
 from omnigraph.storage.tables import Handle
 
+Report = TypeVar("Report")
+
 
 @dataclass(frozen=True, slots=True)
-class Writer:
-    """Who writes what, and how to compute it again when its base moved.
+class Write(Generic[Report]):
+    """One write as the protocol sees it: who writes what, and how to compute it on a state of its branch.
 
     Attributes:
-        prepare: validates and stages the change; an empty answer means that there is nothing to commit.
+        prepare: validates and stages the change on a state; an empty answer means that there is nothing to commit.
+            Asked again when that state moved before the commit.
         base: state the caller computed the change from; None takes the newest.
         if_commit: head that the caller insists on; None for any.
-        schema: hash of the schema that the change was made for; under another one it is refused.
+        schema: hash of the schema that the rows were made for; under another one the write is refused. None for a
+            preparation that looks at the schema of the state itself.
+        recomputes_reads: ``prepare`` reads again whatever the change depends on, so a table that moved is no conflict.
     """
 
     branch: str
     kind: WriterKind
     actor: str | None
-    prepare: Callable[[Workspace], Prepared]
+    prepare: Callable[[Workspace], Prepared[Report]]
     base: Snapshot | None = None
     if_commit: str | None = None
     schema: str | None = None
+    recomputes_reads: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Committed(Generic[Report]):
+    """How a write ended: its commit, or None when it changes nothing, and the report of its preparation."""
+
+    commit: Commit | None
+    report: Report
 
 
 @dataclass(slots=True)
-class _Identity:
+class _Identity(Generic[Report]):
     """What all attempts at one write have in common, so that it is published once, whoever publishes it.
 
     Attributes:
-        recorded: whether somebody else may finish an attempt.
+        recorded: the newest attempt that somebody else may finish.
         open: the last attempt was lost to something other than a new head; another process may still finish it.
     """
 
     commit_id: str = field(default_factory=ids.new_ulid)
     created_at: datetime = field(default_factory=ids.now)
-    recorded: bool = False
+    recorded: Prepared[Report] | None = None
     open: bool = False
 
 
@@ -85,46 +98,53 @@ class _Lost(Exception):
     """Somebody was faster. The attempt will not be shown; the write is tried again on the newest state."""
 
 
-def run(store: GraphStore, writer: Writer) -> Commit | None:
-    """Commit a write; None when it changes nothing."""
-    newest = store.snapshot(writer.branch)
-    first = writer.base or newest
+def run(store: GraphStore, write: Write[Report]) -> Committed[Report]:
+    """Commit a write. The one loop in which writes of every kind are tried again.
+
+    A write is prepared outside the commit section. When its branch moved before its turn came, it is prepared again on
+    what the branch is now, a few times; after that inside the section, so that a busy branch starves nobody.
+    """
+    newest = store.snapshot(write.branch)
+    first = write.base or newest
     base = first if (first.branch, first.identity) == (newest.branch, newest.identity) else newest
-    identity: _Identity | None = None
+    identity: _Identity[Report] = _Identity()
     for attempt in range(limits.REPREPARE_BUDGET + limits.PUBLISHER_RETRY_BUDGET + 1):
-        ahead = attempt <= limits.REPREPARE_BUDGET
-        prepared = _prepare(store, writer, base) if ahead else Prepared()
-        if ahead and prepared.is_empty:
-            return None
-        identity = identity or _Identity()
-        if ahead:
+        prepared = None
+        if attempt <= limits.REPREPARE_BUDGET:
+            prepared = _prepare(store, write, base)
+            if prepared.is_empty:
+                return Committed(None, prepared.report)
             failpoints.reach("write.after_stage")
-        with store.sections.hold(writer.branch) as fence:
-            fresh, healed = _settled(store, writer.branch, fence)
-            found = store.door.find(fresh, identity.commit_id) if identity.recorded else None
-            if found is not None:
-                return found
-            first = _first_seen(writer, first, fresh, healed)
-            if not ahead:
+        with store.sections.hold(write.branch) as fence:
+            fresh, healed = _settled(store, write.branch, fence)
+            if identity.recorded is not None:
+                found = store.door.find(fresh, identity.commit_id)
+                if found is not None:
+                    return Committed(found, identity.recorded.report)
+            first = _first_seen(write, first, fresh, healed)
+            if prepared is None:
+                base = fresh
                 with fence.kept():
-                    prepared = _prepare(store, writer, fresh)
+                    prepared = _prepare(store, write, fresh)
                 if prepared.is_empty:
-                    return None
-            _check_reads(first, fresh, prepared)
-            if not ahead or not _moved(base, fresh):
+                    return Committed(None, prepared.report)
+            if not write.recomputes_reads:
+                _check_reads(first, fresh, prepared)
+            if not _moved(base, fresh):
                 try:
-                    return _commit(store, writer, identity, fresh, prepared, fence)
+                    commit = _commit(store, write, identity, fresh, prepared, fence)
+                    return Committed(commit, prepared.report)
                 except _Lost:
-                    fresh = store.refresh(writer.branch)
+                    fresh = store.refresh(write.branch)
         base = fresh
-    if identity is not None and identity.open:
+    if identity.open:
         raise RecoveryRequired(
-            f"the write on branch '{writer.branch}' kept losing its race",
+            f"the write on branch '{write.branch}' kept losing its race",
             hint="the next write or open of this branch finishes or drops it",
             commit_id=identity.commit_id,
         )
     raise RowLevelCasContention(
-        f"the write on branch '{writer.branch}' kept losing its race", hint="retry", branch=writer.branch
+        f"the write on branch '{write.branch}' kept losing its race", hint="retry", branch=write.branch
     )
 
 
@@ -134,10 +154,10 @@ def _settled(store: GraphStore, branch: str, fence: Fence) -> tuple[Snapshot, in
     return store.refresh(branch, migrate_layout=True), healed
 
 
-def _first_seen(writer: Writer, first: Snapshot, fresh: Snapshot, healed: int) -> Snapshot:
+def _first_seen(write: Write[Any], first: Snapshot, fresh: Snapshot, healed: int) -> Snapshot:
     """What the reads of a write are held against. Finishing a dead write is part of starting this one: unless the
     caller computed it from an older state, it is computed from what the dead writer left."""
-    return fresh if healed and writer.base is None else first
+    return fresh if healed and write.base is None else first
 
 
 def _moved(base: Snapshot, fresh: Snapshot) -> bool:
@@ -145,25 +165,25 @@ def _moved(base: Snapshot, fresh: Snapshot) -> bool:
     return (base.identity, base.version, base.head) != (fresh.identity, fresh.version, fresh.head)
 
 
-def _prepare(store: GraphStore, writer: Writer, base: Snapshot) -> Prepared:
-    if writer.schema and base.schema and writer.schema != base.schema:
-        raise SchemaChanged("the schema", writer.schema, base.schema)
-    if writer.if_commit is not None:
+def _prepare(store: GraphStore, write: Write[Report], base: Snapshot) -> Prepared[Report]:
+    if write.schema and base.schema and write.schema != base.schema:
+        raise SchemaChanged("the schema", write.schema, base.schema)
+    if write.if_commit is not None:
         head = lineage.head_id(store.tables, base)
-        if head != writer.if_commit:
+        if head != write.if_commit:
             raise PreconditionFailed(
-                f"branch '{base.branch}' is at commit {head}, not at {writer.if_commit}",
+                f"branch '{base.branch}' is at commit {head}, not at {write.if_commit}",
                 hint="read again and retry",
                 branch=base.branch,
-                expected=writer.if_commit,
+                expected=write.if_commit,
                 actual=head,
             )
-    prepared = writer.prepare(Workspace(store, base))
+    prepared = write.prepare(Workspace(store, base))
     _sync_staged(store, prepared)
     return prepared
 
 
-def _check_reads(first: Snapshot, fresh: Snapshot, prepared: Prepared) -> None:
+def _check_reads(first: Snapshot, fresh: Snapshot, prepared: AnyPrepared) -> None:
     """A change that was computed from existing rows is refused when its table moved since the caller looked."""
     for key, table in prepared.tables.items():
         if not table.reads_rows or first.pins.get(key) == fresh.pins.get(key):
@@ -179,15 +199,20 @@ def _lineage(snapshot: Snapshot, key: str) -> str:
 
 
 def _commit(
-    store: GraphStore, writer: Writer, identity: _Identity, base: Snapshot, prepared: Prepared, fence: Fence
+    store: GraphStore,
+    write: Write[Report],
+    identity: _Identity[Report],
+    base: Snapshot,
+    prepared: Prepared[Report],
+    fence: Fence,
 ) -> Commit:
     places = _places(store, prepared)
-    record = _record(store, writer, identity, base, prepared, places)
+    record = _record(store, write, identity, base, prepared, places)
     change = change_of(store, record)
     check_change(base, change)
     failpoints.reach("write.after_gate_checks")
     sidecar.write(store.objects, record)
-    identity.recorded = True
+    identity.recorded = prepared
     failpoints.reach("write.after_sidecar")
     try:
         staging = _threads().submit(store.door.stage, base, change, fence.epoch)  # written while the tables commit
@@ -196,11 +221,7 @@ def _commit(
         finally:
             wait([staging])
         staged = staging.result()
-        failpoints.reach("write.after_all_table_commits")
-        if record.kind is WriterKind.ENSURE_INDICES:
-            failpoints.reach("ensure_indices.post_phase_b_pre_manifest_commit")
-        if record.kind is WriterKind.BRANCH_MERGE:
-            failpoints.reach("branch_merge.post_phase_b_pre_manifest_commit")
+        failpoints.reach("write.after_all_table_commits", record.kind)
         if record.schema:
             schema_files.stage(store.objects, record.schema)
         published = store.door.publish(staged, record.operation_id)
@@ -238,7 +259,7 @@ def _finish(store: GraphStore, record: Sidecar) -> None:
     sidecar.remove(store.objects, record.operation_id)
 
 
-def _places(store: GraphStore, prepared: Prepared) -> dict[str, Handle | None]:
+def _places(store: GraphStore, prepared: AnyPrepared) -> dict[str, Handle | None]:
     """What each table is committed on: the version that the graph shows, or a copy of it above all others."""
     tables = prepared.tables
     looks = map if store.location.is_local else _threads().map
@@ -255,30 +276,30 @@ def _place(store: GraphStore, table: PreparedTable) -> Handle | None:
 
 def _record(
     store: GraphStore,
-    writer: Writer,
-    identity: _Identity,
+    write: Write[Any],
+    identity: _Identity[Any],
     base: Snapshot,
-    prepared: Prepared,
+    prepared: AnyPrepared,
     places: dict[str, Handle | None],
 ) -> Sidecar:
     merged = prepared.merged
     return Sidecar(
         operation_id=ids.new_ulid(),
-        branch=writer.branch,
-        actor=writer.actor,
-        kind=writer.kind,
+        branch=write.branch,
+        actor=write.actor,
+        kind=write.kind,
         tables=tuple(_intent(store, base, key, table, places[key]) for key, table in sorted(prepared.tables.items())),
         started_at=ids.now(),
         commit=CommitDraft(
             identity.commit_id,
-            writer.actor,
+            write.actor,
             identity.created_at,
             merged.parent if merged else None,
             prepared.labels,
         ),
         base_head=lineage.head_id(store.tables, base),
         base_identity=base.identity,
-        base_schema=base.schema or writer.schema,
+        base_schema=base.schema or write.schema or prepared.made_for,
         merge_source=merged.parent if merged else None,
         registrations=tuple(
             (key, pin.location, pin.branch)
@@ -294,7 +315,7 @@ def _record(
     )
 
 
-def _shown(prepared: Prepared) -> dict[str, Pin]:
+def _shown(prepared: AnyPrepared) -> dict[str, Pin]:
     return {key: table.pin for key, table in prepared.tables.items()} | dict(prepared.pointers)
 
 
@@ -314,14 +335,9 @@ def _intent(store: GraphStore, base: Snapshot, key: str, table: PreparedTable, p
 
 def _commit_tables(store: GraphStore, record: Sidecar, places: dict[str, Handle | None]) -> list[Handle]:
     def commit_one(table: TableIntent) -> Handle:
-        if record.kind is WriterKind.ENSURE_INDICES:
-            failpoints.reach("ensure_indices.post_stage_pre_commit_btree")
+        failpoints.reach("write.before_table_commit", record.kind)
         handle = commit_table(store, places[table.table_key], table, record.operation_id)
-        failpoints.reach("mutation.post_table_commit")
-        if record.kind is WriterKind.LOAD:
-            failpoints.reach("load.overwrite_mid_table")
-        if record.kind is WriterKind.SCHEMA_APPLY:
-            failpoints.reach("schema_apply.after_table_effect")
+        failpoints.reach("write.after_table_commit", record.kind)
         return handle
 
     if len(record.tables) <= 1:
@@ -337,7 +353,7 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(limits.TABLE_THREADS, thread_name_prefix="omnigraph-commit")
 
 
-def _lose(store: GraphStore, identity: _Identity, record: Sidecar, base: Snapshot) -> Published | None:
+def _lose(store: GraphStore, identity: _Identity[Any], record: Sidecar, base: Snapshot) -> Published | None:
     """An attempt that cannot be published by its own hand: somebody finished it meanwhile, or nobody ever will once
     the head has moved. Its record goes."""
     snapshot = store.refresh(record.branch)
@@ -382,7 +398,7 @@ def _may_have_landed(store: GraphStore, table: TableIntent, places: dict[str, Ha
     return slot(newest, table) is Slot.OURS
 
 
-def _sync_staged(store: GraphStore, prepared: Prepared) -> None:
+def _sync_staged(store: GraphStore, prepared: AnyPrepared) -> None:
     """What the record is going to promise must be on the disk before the record is. Outside the section, if possible:
     nobody need wait for it there."""
     if not store.location.is_local or not limits.fsync_enabled():

@@ -14,16 +14,20 @@ import pyarrow as pa
 from omnigraph import limits
 from omnigraph.errors import InputError, InvalidRowSet, KeyConflict, OmniGraphError
 from omnigraph.schema.catalog import Catalog
-from omnigraph.storage.commit.protocol import Workspace
+from omnigraph.schema.compile import CompiledSchema
+from omnigraph.storage.commit.prepared import Prepared
+from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
+from omnigraph.storage.commit.workspace import Workspace
+from omnigraph.storage.manifest import Commit
 from omnigraph.storage.store import GraphStore
-from omnigraph.write.change import Change, Mode, type_of
-from omnigraph.write.commit import WriteRequest, WriteResult, write
+from omnigraph.write.change import Mode, type_of
 from omnigraph.write.json_lines import json_lines
 from omnigraph.write.load.gather import FILE, Gathered, LoadRequest, OnError, give_up
 from omnigraph.write.load.rules import LINE
 from omnigraph.write.load.settle import POSITION, Candidate, Settling
 from omnigraph.write.load.violations import Violation, placed, rejects_table
+from omnigraph.write.stage_changes import stage_changes, typed_changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,45 +38,77 @@ class Loaded:
         counts: input records by table key, before repeated ids are collapsed.
     """
 
-    result: WriteResult
+    commit: Commit | None
     counts: Mapping[str, int]
     rejects: pa.Table
 
 
 def commit(
-    store: GraphStore, catalog: Catalog, request: LoadRequest, gathered: Gathered, branch: str, actor: str | None
+    store: GraphStore, schema: CompiledSchema, request: LoadRequest, gathered: Gathered, branch: str, actor: str | None
 ) -> Loaded:
-    """Write gathered rows as one commit, or raise and write nothing."""
-    candidates = candidates_of(catalog, request, gathered)
-    rejected: list[Violation] = []
-    counts: dict[str, int] = {}
+    """Write gathered rows as one commit, or raise and write nothing.
 
-    def settled(workspace: Workspace) -> list[Change]:
-        settling = Settling(workspace, catalog, candidates, request.tolerated - len(gathered.found))
+    Args:
+        schema: the one that the rows were gathered for; under another one they are refused.
+    """
+    candidates = candidates_of(schema.catalog, request, gathered)
+    if request.on_error is OnError.REJECT:
+        rejecting = _RejectingLoad(schema.catalog, request, gathered, candidates)
+        done = run(store, Write(branch, WriterKind.LOAD, actor, rejecting.prepare, schema=schema.hash))
+    else:
+        strict = _StrictLoad(schema.catalog, candidates)
+        try:
+            done = run(store, Write(branch, WriterKind.LOAD, actor, strict.prepare, schema=schema.hash))
+        except (InvalidRowSet, KeyConflict) as error:
+            settling = Settling(
+                Workspace(store, store.snapshot(branch)), schema.catalog, candidates, limits.LOAD_COUNTED_VIOLATIONS
+            )
+            raise placed_error(settling, gathered, error) from None
+    return Loaded(done.commit, done.report.counts, rejects_table(done.report.rejected))
+
+
+@dataclass(frozen=True, slots=True)
+class _Accepted:
+    """Rows of a load that stay, by table key, and what was rejected, in the order of the input."""
+
+    counts: Mapping[str, int]
+    rejected: list[Violation]
+
+
+class _StrictLoad:
+    """A load that one bad row refuses."""
+
+    def __init__(self, catalog: Catalog, candidates: Mapping[str, Candidate]) -> None:
+        self._catalog = catalog
+        self._changes = typed_changes(catalog, [candidate.change for candidate in candidates.values()])
+        self._counts = {key: each.rows.num_rows for key, each in candidates.items()}
+
+    def prepare(self, workspace: Workspace) -> Prepared[_Accepted]:
+        staged = stage_changes(workspace, self._catalog, self._changes)
+        return Prepared(_Accepted(self._counts, []), staged.tables)
+
+
+@dataclass(frozen=True, slots=True)
+class _RejectingLoad:
+    """A load that leaves out the rows that break a rule on the state it is committed on."""
+
+    catalog: Catalog
+    request: LoadRequest
+    gathered: Gathered
+    candidates: Mapping[str, Candidate]
+
+    def prepare(self, workspace: Workspace) -> Prepared[_Accepted]:
+        request, gathered = self.request, self.gathered
+        settling = Settling(workspace, self.catalog, self.candidates, request.tolerated - len(gathered.found))
         settling.run()
-        rejected[:] = in_input_order([*gathered.found, *violations_of(gathered, settling)], gathered)
+        rejected = in_input_order([*gathered.found, *violations_of(gathered, settling)], gathered)
         if len(rejected) > request.tolerated:
             raise give_up(request, rejected)
         left = {key: each.rows.num_rows for key, each in settling.candidates.items()}
         given = {key: rows.num_rows for key, rows in gathered.rows.items()}
         refuse_emptying(request, gathered.found, given, left)
-        counts.update({key: each.rows.num_rows for key, each in settling.candidates.items()})
-        return settling.changes()
-
-    if request.on_error is OnError.REJECT:
-        asked = WriteRequest(branch, [], actor, WriterKind.LOAD, compute=settled)
-    else:
-        changes = [candidate.change for candidate in candidates.values()]
-        counts.update({key: each.rows.num_rows for key, each in candidates.items()})
-        asked = WriteRequest(branch, changes, actor, WriterKind.LOAD)
-    try:
-        result = write(store, catalog, asked)
-    except (InvalidRowSet, KeyConflict) as error:
-        settling = Settling(
-            Workspace(store, store.snapshot(branch)), catalog, candidates, limits.LOAD_COUNTED_VIOLATIONS
-        )
-        raise placed_error(settling, gathered, error) from None
-    return Loaded(result, counts, rejects_table(rejected))
+        staged = stage_changes(workspace, self.catalog, typed_changes(self.catalog, settling.changes()))
+        return Prepared(_Accepted(left, rejected), staged.tables)
 
 
 def candidates_of(catalog: Catalog, request: LoadRequest, gathered: Gathered) -> dict[str, Candidate]:

@@ -1,14 +1,14 @@
-"""The way through: rows → row rules → set rules → staged tables → one commit.
+"""Changes of any number of types → staged tables: row rules, stored rows, set rules, files. Then one commit.
 
-Preparing is a function of a snapshot, so the commit protocol can run it again when the branch moved meanwhile. What
-does not depend on the snapshot (row rules, ids) is done once, before.
+Staging is a function of a state, so the commit protocol can ask for it again when the branch moved meanwhile. What
+it staged for an attempt that was lost stays on disk, invisible, until cleanup.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,8 +16,11 @@ import pyarrow as pa
 
 from omnigraph import limits
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
-from omnigraph.storage.commit.protocol import Prepared, PreparedTable, Workspace, Writer, run
+from omnigraph.schema_registry import SchemaRegistry
+from omnigraph.storage.commit.prepared import Prepared, PreparedTable
+from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
+from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.manifest import Commit
 from omnigraph.storage.snapshot import Snapshot
 from omnigraph.storage.stage import Found, stage_change, stage_overwrite
@@ -35,14 +38,11 @@ _Out = TypeVar("_Out")
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """One write.
+    """Rows that a caller gives, for one commit.
 
     Attributes:
         base: snapshot the changes were computed from; None for changes that depend on no row.
         if_commit: head commit the caller insists on.
-        compute: makes the changes from the state they will be committed on, instead of ``changes``; asked again when
-            that state moved.
-        strict: a table whose rows were read and that moved since is a conflict, even if ``compute`` could be asked.
     """
 
     branch: str
@@ -51,8 +51,6 @@ class WriteRequest:
     kind: WriterKind = WriterKind.MUTATION
     base: Snapshot | None = None
     if_commit: str | None = None
-    compute: Callable[[Workspace], Sequence[Change]] | None = None
-    strict: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,54 +58,99 @@ class WriteResult:
     """What a write did: its commit (None when nothing changed) and rows per type."""
 
     commit: Commit | None
-    put: dict[str, int]
-    removed: dict[str, int]
+    put: Mapping[str, int]
+    removed: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class _Typed:
+class StagedChanges:
+    """Changes that keep every rule, staged on one state; and how many rows each table gets and loses."""
+
+    tables: Mapping[str, PreparedTable]
+    put: Mapping[str, int]
+    removed: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class TypedChange:
+    """The change of one type with its rows in the schema of their table, each id once."""
+
     type: NodeType | EdgeType
     change: Change
     rows: pa.Table
     fresh_ids: bool
 
 
-def write(store: GraphStore, catalog: Catalog, request: WriteRequest) -> WriteResult:
-    """Validate and commit changes of any number of types as one commit."""
-    given = _typed_all(catalog, request.changes)
-    outcome: dict[str, dict[str, int]] = {}
-
-    def prepare(workspace: Workspace) -> Prepared:
-        typed = _typed_all(catalog, request.compute(workspace)) if request.compute else given
-        found = side_by_side(
-            lambda item: resolve(workspace, item.type, item.change, item.rows, item.fresh_ids), typed, workspace.threads
-        )
-        resolved = {item.type.table_key: item for item in found}
-        check_sets(workspace, catalog, resolved)
-        outcome["put"] = {key: item.rows.num_rows for key, item in resolved.items() if item.change.put is not None}
-        outcome["removed"] = {key: item.removed.num_rows for key, item in resolved.items() if item.removed.num_rows}
-        return Prepared(_stage(workspace, resolved, request))
-
-    writer = Writer(
-        request.branch, request.kind, request.actor, prepare, request.base, request.if_commit, catalog.hash or None
+def write(store: GraphStore, schemas: SchemaRegistry, request: WriteRequest) -> WriteResult:
+    """Validate and commit given rows of any number of types as one commit."""
+    rows = _GivenRows(schemas, request)
+    done = run(
+        store,
+        Write(
+            request.branch,
+            request.kind,
+            request.actor,
+            rows.prepare,
+            base=request.base,
+            if_commit=request.if_commit,
+        ),
     )
-    commit = run(store, writer)
-    return WriteResult(commit, outcome.get("put", {}), outcome.get("removed", {}))
+    return WriteResult(done.commit, done.report.put, done.report.removed)
 
 
-def _typed_all(catalog: Catalog, changes: Sequence[Change]) -> list[_Typed]:
+@dataclass(slots=True)
+class _GivenRows:
+    """Rows of a request, typed once for each schema that they meet."""
+
+    schemas: SchemaRegistry
+    request: WriteRequest
+    _typed: dict[str, list[TypedChange]] = field(default_factory=dict)
+
+    def prepare(self, workspace: Workspace) -> Prepared[StagedChanges]:
+        schema = self.schemas.of(workspace.snapshot)
+        if schema.hash not in self._typed:
+            self._typed[schema.hash] = typed_changes(schema.catalog, self.request.changes)
+        has_base = self.request.base is not None
+        staged = stage_changes(workspace, schema.catalog, self._typed[schema.hash], has_base=has_base)
+        return Prepared(staged, staged.tables, made_for=schema.hash)
+
+
+def typed_changes(catalog: Catalog, changes: Sequence[Change]) -> list[TypedChange]:
+    """The row rules: every row in the schema of its table, or the first violation."""
     require_one_per_type(list(changes))
     return [_typed(catalog, change) for change in changes]
 
 
-def _typed(catalog: Catalog, change: Change) -> _Typed:
+def stage_changes(
+    workspace: Workspace, catalog: Catalog, changes: Sequence[TypedChange], *, has_base: bool = False
+) -> StagedChanges:
+    """Check changes against the rows that are stored and stage them, or raise the first violation.
+
+    Args:
+        has_base: the caller names the state that it computed the changes from.
+    """
+    found = side_by_side(
+        lambda each: resolve(workspace, each.type, each.change, each.rows, each.fresh_ids),
+        list(changes),
+        workspace.threads,
+    )
+    resolved = {item.type.table_key: item for item in found}
+    check_sets(workspace, catalog, resolved)
+    return StagedChanges(
+        tables=_stage(workspace, resolved, has_base),
+        put={key: item.rows.num_rows for key, item in resolved.items() if item.change.put is not None},
+        removed={key: item.removed.num_rows for key, item in resolved.items() if item.removed.num_rows},
+    )
+
+
+def _typed(catalog: Catalog, change: Change) -> TypedChange:
     type_ = type_of(catalog, change.table_key)
     if change.put is not None and change.conformed:
         put = Conformed(change.put, change.fresh_ids)
     else:
         put = conform(type_, change.put if change.put is not None else _no_rows(type_))
     rows = put.rows if put.fresh_ids else single_rows(type_, change.mode, put.rows)
-    return _Typed(type_, change, rows, put.fresh_ids)
+    return TypedChange(type_, change, rows, put.fresh_ids)
 
 
 def _no_rows(type_: NodeType | EdgeType) -> pa.Table:
@@ -120,7 +163,7 @@ def check_sets(workspace: Workspace, catalog: Catalog, resolved: dict[str, Resol
     refuse_violations(Proposal(catalog, resolved, StoredRows(workspace)))
 
 
-def _stage(workspace: Workspace, resolved: dict[str, Resolved], request: WriteRequest) -> dict[str, PreparedTable]:
+def _stage(workspace: Workspace, resolved: dict[str, Resolved], has_base: bool) -> dict[str, PreparedTable]:
     def stage_one(item: Resolved) -> tuple[str, PreparedTable] | None:
         key = item.type.table_key
         if item.rows.num_rows == 0 and item.removed.num_rows == 0 and not item.overwrites:
@@ -135,8 +178,7 @@ def _stage(workspace: Workspace, resolved: dict[str, Resolved], request: WriteRe
             if change is None:
                 return None
             staged = change
-        reads_rows = request.strict and item.change.depends_on_rows(request.base is not None)
-        return key, PreparedTable(pin, handle, staged, reads_rows)
+        return key, PreparedTable(pin, handle, staged, item.change.depends_on_rows(has_base))
 
     tables = side_by_side(stage_one, list(resolved.values()), workspace.threads)
     return dict(table for table in tables if table is not None)

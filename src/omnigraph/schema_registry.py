@@ -1,15 +1,13 @@
-"""Which schema a state of the graph has: its head row records the hash, the text is kept by that hash.
+"""The schemas of a graph: each state records the hash of its schema, and every accepted schema is kept by its hash.
 
-A live handle learns of a schema change from the snapshot it reads anyway. Files are read only for a hash that was not
-seen before, so in the steady state nothing is asked twice.
+A live handle learns of a schema change from the snapshot it reads anyway, so a read or a write always works with the
+schema of its own state. Files are read only for a hash that was not seen before.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
-from typing import TypeVar
 
 from omnigraph import ids, limits
 from omnigraph.errors import (
@@ -17,11 +15,8 @@ from omnigraph.errors import (
     CorruptGraph,
     InputError,
     LimitError,
-    NotFoundError,
-    SchemaChanged,
     SchemaFilesDisagree,
 )
-from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.compile import CompiledSchema, compile_schema
 from omnigraph.schema.contract import IR_FILE, SOURCE_FILE, STATE_FILE, check_files
 from omnigraph.storage import schema_files
@@ -29,16 +24,13 @@ from omnigraph.storage.objects import Objects
 from omnigraph.storage.snapshot import Snapshot
 from omnigraph.storage.store import GraphStore
 
-_T = TypeVar("_T")
 
-
-class Schemas:
+class SchemaRegistry:
     """The schemas of one graph, shared by the threads of one handle."""
 
     def __init__(self, store: GraphStore, opened: CompiledSchema) -> None:
         self._store = store
         self._known: OrderedDict[str, CompiledSchema] = OrderedDict({opened.hash: opened})
-        self._of_branch = {ids.MAIN: opened}
         self._lock = threading.Lock()
 
     def of(self, snapshot: Snapshot) -> CompiledSchema:
@@ -62,9 +54,7 @@ class Schemas:
 
     def newest(self, branch: str = ids.MAIN) -> CompiledSchema:
         """The schema that a branch has now."""
-        found = self.of(self._store.snapshot(branch))
-        self._of_branch[branch] = found
-        return found
+        return self.of(self._store.snapshot(branch))
 
     def text(self) -> str:
         """The schema of main as it was written, comments and all; its hash would not tell two spellings apart."""
@@ -72,23 +62,8 @@ class Schemas:
         live = _live(self._store.objects)
         return live.source if live is not None and snapshot.schema in (None, live.hash) else self.of(snapshot).source
 
-    def write(self, branch: str, action: Callable[[Catalog], _T]) -> _T:
-        """Run a write with the schema that its branch was last seen with, and again when that proves outdated.
-
-        A write that was made for another schema, or does not fit the one known here, is refused before it has any
-        effect. So asking then is safe, and the usual write asks nothing.
-        """
-        schema = self._of_branch.get(branch) or self.for_write(branch)
-        try:
-            return action(schema.catalog)
-        except (SchemaChanged, InputError, NotFoundError):
-            newer = self.for_write(branch)
-            if newer.hash == schema.hash:
-                raise
-        return action(newer.catalog)
-
-    def for_write(self, branch: str, from_: str | None = None) -> CompiledSchema:
-        """The schema that rows for a branch must have now, also if the write is going to make it ``from_`` another."""
+    def for_rows(self, branch: str, from_: str | None = None) -> CompiledSchema:
+        """The schema that rows for a branch must have now; that of ``from_`` when the branch is still to be made."""
         try:
             return self.newest(branch)
         except BranchNotFound:

@@ -1,7 +1,7 @@
-"""Who looks at the rows of a merge. Ids are joined by `compute.py`; whatever needs whole rows is asked here.
+"""The engines of a merge. Ids are joined by `compute.py`; whatever needs whole rows is done by an engine.
 
-One carrier serves one attempt against one state of the target. `InProcess` holds the rows in this process up to a
-limit; a cluster may carry the same merge without bringing them here; `AsItGrows` begins here and hands over.
+An engine serves one attempt against one state of the target. `EmbeddedMerge` holds the rows in this process up to a
+limit; Spark merges without bringing them here; `AdaptiveMerge` begins in this process and hands over.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from omnigraph.history.merge.source import MergeSource
 from omnigraph.history.merge.validate import broken_values
 from omnigraph.schema.catalog import EdgeType, NodeType
 from omnigraph.storage.commit.prepared import PreparedTable
-from omnigraph.storage.commit.protocol import Workspace
+from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.stage import stage_change
-from omnigraph.write.commit import found_rows, side_by_side
 from omnigraph.write.resolved import Resolved
+from omnigraph.write.stage_changes import found_rows, side_by_side
 
 
-class Carrier(Protocol):
+class MergeEngine(Protocol):
     """The work on rows that a merge needs done."""
 
     @property
@@ -52,11 +52,11 @@ class Carrier(Protocol):
         """Remove what was staged: it will never be committed."""
 
 
-#: Makes the carrier of an attempt.
-Carriers: TypeAlias = Callable[[Workspace, MergeSource], Carrier]
+#: Makes the engine of an attempt.
+MergeEngines: TypeAlias = Callable[[Workspace, MergeSource], MergeEngine]
 
 
-class InProcess:
+class EmbeddedMerge:
     """Everything in the memory of this process."""
 
     engine = "embedded"
@@ -102,18 +102,18 @@ class InProcess:
         """Files of this process are few; `cleanup` finds them."""
 
 
-class AsItGrows:
-    """In this process while the rows are few, then wherever there is a carrier for many.
+class AdaptiveMerge:
+    """In this process while the rows are few, then on the engine for bulk data where there is one.
 
     Args:
-        bulk: makes that carrier, or None where there is none; asked at most once.
+        bulk: makes that engine, or None where there is none; asked at most once.
     """
 
-    def __init__(self, bulk: Callable[[], Carrier | None]) -> None:
-        self._ask_for_bulk: Callable[[], Carrier | None] | None = bulk
-        self._bulk: Carrier | None = None
-        self._here = InProcess()
-        self._carried: dict[str, Carrier] = {}
+    def __init__(self, bulk: Callable[[], MergeEngine | None]) -> None:
+        self._ask_for_bulk: Callable[[], MergeEngine | None] | None = bulk
+        self._bulk: MergeEngine | None = None
+        self._here = EmbeddedMerge()
+        self._engine_of: dict[str, MergeEngine] = {}
         self._bytes = 0
 
     @property
@@ -137,39 +137,39 @@ class AsItGrows:
             if not self._hand_over():
                 raise
             rows = self._now.put(type_, plan, settled, source, checked=checked)
-        self._carried[plan.table_key] = self._now
+        self._engine_of[plan.table_key] = self._now
         return rows
 
     def values(self, change: Resolved) -> Iterable[Conflict]:
-        return self._carried[change.type.table_key].values(change)
+        return self._engine_of[change.type.table_key].values(change)
 
     def stage(self, workspace: Workspace, changes: Sequence[Resolved]) -> dict[str, PreparedTable]:
         staged: dict[str, PreparedTable] = {}
-        for carrier in (self._here, self._bulk):
-            own = [change for change in changes if self._carried[change.type.table_key] is carrier]
-            if carrier is not None and own:
-                staged |= carrier.stage(workspace, own)
+        for engine in (self._here, self._bulk):
+            own = [change for change in changes if self._engine_of[change.type.table_key] is engine]
+            if engine is not None and own:
+                staged |= engine.stage(workspace, own)
         return staged
 
     def discard(self) -> None:
-        for carrier in (self._here, self._bulk):
-            if carrier is not None:
-                carrier.discard()
+        for engine in (self._here, self._bulk):
+            if engine is not None:
+                engine.discard()
 
     @property
-    def _now(self) -> Carrier:
+    def _now(self) -> MergeEngine:
         return self._bulk or self._here
 
     def _hand_over(self) -> bool:
-        """Whether somebody else carries what comes, who did not before."""
+        """Switch to the engine for bulk data; False when that is not possible any more."""
         if self._ask_for_bulk is None:
             return False
         self._bulk, self._ask_for_bulk = self._ask_for_bulk(), None
         return self._bulk is not None
 
 
-def in_process(workspace: Workspace, source: MergeSource) -> Carrier:
-    return InProcess()
+def embedded(workspace: Workspace, source: MergeSource) -> MergeEngine:
+    return EmbeddedMerge()
 
 
 def with_given(rows: pa.Table, given: pa.Table) -> pa.Table:
