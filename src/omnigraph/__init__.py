@@ -6,48 +6,167 @@
     graph.mutate('query add() { insert Person { handle: "ana", name: "Ana" } }')
     graph.query("query all() { match { $p: Person } return { $p.name as name } }").rows()
 
-`Graph` holds every verb, `errors` every error. Bulk data: `from omnigraph import spark`, which needs pyspark and Java.
+`Graph` holds every verb, `errors` every error; the other names are what the verbs take and answer with. Bulk data:
+`from omnigraph import spark`, which needs pyspark and Java.
 
-The names below are loaded when they are first used: `import omnigraph` alone costs nothing, and a command that only
-prints the version never sees Arrow or Lance.
+A name is loaded when it is first used: `import omnigraph` alone costs nothing, and a command that only prints the
+version never loads Arrow or Lance.
 """
 
 import importlib as _importlib
-
-__all__ = ["Graph", "OmniGraphError", "Result", "Snapshot", "errors", "init", "open"]
 
 __version__ = "0.1.0"
 
 TYPE_CHECKING = False  # type checkers take it for true; importing `typing` would double the start of the interpreter
 if TYPE_CHECKING:
-    from omnigraph import errors
-    from omnigraph.engine.result import Result
-    from omnigraph.errors import OmniGraphError
-    from omnigraph.graph import Graph, Snapshot, init
-    from omnigraph.graph import open_graph as open
-else:
-    #: Where each public name lives: module, and the name there (none for the module itself).
-    _HOMES = {
-        "Graph": ("omnigraph.graph", "Graph"),
-        "OmniGraphError": ("omnigraph.errors", "OmniGraphError"),
-        "Result": ("omnigraph.engine.result", "Result"),
-        "Snapshot": ("omnigraph.graph", "Snapshot"),
-        "errors": ("omnigraph.errors", None),
-        "init": ("omnigraph.graph", "init"),
-        "open": ("omnigraph.graph", "open_graph"),
-    }
+    from omnigraph import errors as errors
+    from omnigraph.engine.result import Result as Result
+    from omnigraph.engine.run import Explanation as Explanation
+    from omnigraph.errors import Conflict as Conflict
+    from omnigraph.errors import OmniGraphError as OmniGraphError
+    from omnigraph.graph import Graph as Graph
+    from omnigraph.graph import Snapshot as Snapshot
+    from omnigraph.graph import init as init
+    from omnigraph.graph import open_graph
+    from omnigraph.graph.schema_control import SchemaControl as SchemaControl
+    from omnigraph.history.branches import Branch as Branch
+    from omnigraph.history.control import Branches as Branches
+    from omnigraph.history.control import Commits as Commits
+    from omnigraph.history.diff import Diff as Diff
+    from omnigraph.history.diff import DiffStats as DiffStats
+    from omnigraph.history.entity_changes import ChangeBatch as ChangeBatch
+    from omnigraph.history.entity_changes import EntityChange as EntityChange
+    from omnigraph.history.evolve import SchemaApplied as SchemaApplied
+    from omnigraph.history.export import ExportResult as ExportResult
+    from omnigraph.history.feed.baseline import Baseline as Baseline
+    from omnigraph.history.feed.commit import CommitChanges as CommitChanges
+    from omnigraph.history.feed.commit import CommitPage as CommitPage
+    from omnigraph.history.feed.page import ChangeBlock as ChangeBlock
+    from omnigraph.history.feed.page import ChangePage as ChangePage
+    from omnigraph.history.merge.result import MergedRows as MergedRows
+    from omnigraph.history.merge.result import MergeResult as MergeResult
+    from omnigraph.history.merge.result import RowConflict as RowConflict
+    from omnigraph.progress import Progress as Progress
+    from omnigraph.progress import ProgressListener as ProgressListener
+    from omnigraph.query.describe import Operation as Operation
+    from omnigraph.query.describe import ResultColumn as ResultColumn
+    from omnigraph.query.describe import TypeUse as TypeUse
+    from omnigraph.query.lint import LintFinding as LintFinding
+    from omnigraph.query.lint import LintReport as LintReport
+    from omnigraph.query.lint import LintResult as LintResult
+    from omnigraph.query.lint import SchemaSource as SchemaSource
+    from omnigraph.query.plan.explain import Line as Line
+    from omnigraph.schema.catalog import Annotation as Annotation
+    from omnigraph.schema.catalog import Cardinality as Cardinality
+    from omnigraph.schema.catalog import Catalog as Catalog
+    from omnigraph.schema.catalog import Check as Check
+    from omnigraph.schema.catalog import EdgeType as EdgeType
+    from omnigraph.schema.catalog import Embed as Embed
+    from omnigraph.schema.catalog import InterfaceType as InterfaceType
+    from omnigraph.schema.catalog import NodeType as NodeType
+    from omnigraph.schema.catalog import Property as Property
+    from omnigraph.schema.catalog import PropertyType as PropertyType
+    from omnigraph.schema.catalog import Range as Range
+    from omnigraph.schema.catalog import Scalar as Scalar
+    from omnigraph.schema.evolve import SchemaPlan as SchemaPlan
+    from omnigraph.schema.evolve.steps import AddIndex as AddIndex
+    from omnigraph.schema.evolve.steps import AddProperty as AddProperty
+    from omnigraph.schema.evolve.steps import AddType as AddType
+    from omnigraph.schema.evolve.steps import DropIndex as DropIndex
+    from omnigraph.schema.evolve.steps import DropProperty as DropProperty
+    from omnigraph.schema.evolve.steps import DropType as DropType
+    from omnigraph.schema.evolve.steps import ExtendEnum as ExtendEnum
+    from omnigraph.schema.evolve.steps import RelaxProperty as RelaxProperty
+    from omnigraph.schema.evolve.steps import RenameProperty as RenameProperty
+    from omnigraph.schema.evolve.steps import RenameType as RenameType
+    from omnigraph.schema.evolve.steps import UnsupportedChange as UnsupportedChange
+    from omnigraph.schema.evolve.steps import UpdatePropertyMetadata as UpdatePropertyMetadata
+    from omnigraph.schema.evolve.steps import UpdateTypeMetadata as UpdateTypeMetadata
+    from omnigraph.schema.evolve.steps import WidenProperty as WidenProperty
+    from omnigraph.schema.findings import SchemaFinding as SchemaFinding
+    from omnigraph.storage.location import Location as Location
+    from omnigraph.storage.manifest import Commit as Commit
+    from omnigraph.storage.manifest import Pin as Pin
+    from omnigraph.storage.recovery.audit import Recovery as Recovery
+    from omnigraph.storage.recovery.audit import TableOutcome as TableOutcome
+    from omnigraph.upkeep.indexes import IndexReport as IndexReport
+    from omnigraph.upkeep.indexes import PendingIndex as PendingIndex
+    from omnigraph.upkeep.verify.report import Problem as Problem
+    from omnigraph.upkeep.verify.report import VerifyCheck as VerifyCheck
+    from omnigraph.upkeep.verify.report import VerifyReport as VerifyReport
+    from omnigraph.write.change import Change as Change
+    from omnigraph.write.change import Mode as Mode
+    from omnigraph.write.load.result import LoadResult as LoadResult
+    from omnigraph.write.mutate import MutationResult as MutationResult
+    from omnigraph.write.stage_changes import WriteResult as WriteResult
 
-    def __getattr__(name: str) -> object:
-        if name not in _HOMES:
-            raise AttributeError(f"module 'omnigraph' has no attribute {name!r}")
-        module, there = _HOMES[name]
-        found = _importlib.import_module(module)
-        value = found if there is None else getattr(found, there)
-        globals()[name] = value
-        return value
+    open = open_graph
 
-    def __dir__() -> list[str]:
-        return sorted({*__all__, "__version__", "__doc__", "__file__", "__name__", "__path__"})
+#: The public names by the module that defines them. The imports above say the same to type checkers.
+_HOMES = {
+    # the graph
+    "omnigraph.errors": "Conflict OmniGraphError",
+    "omnigraph.graph": "Graph Snapshot init open",
+    "omnigraph.graph.schema_control": "SchemaControl",
+    "omnigraph.history.control": "Branches Commits",
+    "omnigraph.storage.location": "Location",
+    "omnigraph.storage.manifest": "Commit Pin",
+    "omnigraph.history.branches": "Branch",
+    # reading
+    "omnigraph.engine.result": "Result",
+    "omnigraph.engine.run": "Explanation",
+    "omnigraph.query.plan.explain": "Line",
+    "omnigraph.query.lint": "LintFinding LintReport LintResult SchemaSource",
+    "omnigraph.query.describe": "Operation ResultColumn TypeUse",
+    "omnigraph.history.export": "ExportResult",
+    # writing
+    "omnigraph.write.change": "Change Mode",
+    "omnigraph.write.stage_changes": "WriteResult",
+    "omnigraph.write.mutate": "MutationResult",
+    "omnigraph.write.load.result": "LoadResult",
+    "omnigraph.progress": "Progress ProgressListener",
+    # merging
+    "omnigraph.history.merge.result": "MergeResult MergedRows RowConflict",
+    # changes between states
+    "omnigraph.history.diff": "Diff DiffStats",
+    "omnigraph.history.entity_changes": "ChangeBatch EntityChange",
+    "omnigraph.history.feed.page": "ChangeBlock ChangePage",
+    "omnigraph.history.feed.commit": "CommitChanges CommitPage",
+    "omnigraph.history.feed.baseline": "Baseline",
+    # schema
+    "omnigraph.schema.catalog": (
+        "Annotation Cardinality Catalog Check EdgeType Embed InterfaceType NodeType Property PropertyType Range Scalar"
+    ),
+    "omnigraph.schema.evolve": "SchemaPlan",
+    "omnigraph.schema.evolve.steps": (
+        "AddIndex AddProperty AddType DropIndex DropProperty DropType ExtendEnum RelaxProperty RenameProperty "
+        "RenameType UnsupportedChange UpdatePropertyMetadata UpdateTypeMetadata WidenProperty"
+    ),
+    "omnigraph.schema.findings": "SchemaFinding",
+    "omnigraph.history.evolve": "SchemaApplied",
+    # upkeep
+    "omnigraph.upkeep.indexes": "IndexReport PendingIndex",
+    "omnigraph.upkeep.verify.report": "Problem VerifyCheck VerifyReport",
+    "omnigraph.storage.recovery.audit": "Recovery TableOutcome",
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+__all__ = sorted([*_HOME_OF, "errors"])
+
+
+def __getattr__(name: str) -> object:
+    if name == "errors":
+        value: object = _importlib.import_module("omnigraph.errors")
+    elif name in _HOME_OF:
+        value = getattr(_importlib.import_module(_HOME_OF[name]), "open_graph" if name == "open" else name)
+    else:
+        raise AttributeError(f"module 'omnigraph' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__", "__doc__", "__file__", "__name__", "__path__"])
 
 
 del TYPE_CHECKING

@@ -15,7 +15,7 @@ from omnigraph.cli.output import print_json
 from omnigraph.cli.verb import Json, Scope, UriOption, verb
 
 if TYPE_CHECKING:
-    from omnigraph.graph.answers import MergeResult
+    from omnigraph import MergeResult
 
 _RULES = ("ours", "theirs")
 _Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the branch.")]

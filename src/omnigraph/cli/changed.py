@@ -16,7 +16,7 @@ import typer
 from omnigraph.cli.output import compact, indented, print_json
 
 if TYPE_CHECKING:
-    from omnigraph.graph.answers import CommitChanges, CommitPage, Diff, EntityChange
+    from omnigraph import CommitChanges, CommitPage, Diff, EntityChange
 
 
 class Kind(StrEnum):

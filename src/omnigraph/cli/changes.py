@@ -16,8 +16,7 @@ from omnigraph.cli.output import cell, indented, print_json
 from omnigraph.cli.verb import Branch, Json, Scope, UriOption, verb
 
 if TYPE_CHECKING:
-    from omnigraph import Graph
-    from omnigraph.graph.answers import ChangePage
+    from omnigraph import ChangePage, Graph
 
 
 def register(app: typer.Typer) -> None:

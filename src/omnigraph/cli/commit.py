@@ -15,7 +15,7 @@ from omnigraph.cli.output import cell, print_json
 from omnigraph.cli.verb import Branch, Json, Scope, Uri, UriOption, verb
 
 if TYPE_CHECKING:
-    from omnigraph.graph.answers import CommitChanges, EntityChange
+    from omnigraph import CommitChanges, EntityChange
 
 #: Stands for the token of the first page, which nobody has.
 _FIRST = "first"

@@ -14,7 +14,7 @@ from omnigraph.cli.texts import existing_text
 from omnigraph.cli.verb import Json, Scope, Uri, verb
 
 if TYPE_CHECKING:
-    from omnigraph.graph.answers import LintReport
+    from omnigraph import LintReport
 
 _WORDS = {"error": "ERROR", "warning": "WARN", "info": "INFO"}
 
@@ -35,7 +35,7 @@ def register(app: typer.Typer) -> None:
         if schema is not None:
             if uri is not None or scope.flags.store is not None:
                 raise UsageError("--schema and the address of a graph both give a schema", hint="give one of them")
-            from omnigraph.graph.offline import lint_with_schema
+            from omnigraph.graph.graph import lint_with_schema
 
             report = lint_with_schema(queries, existing_text(schema))
         else:

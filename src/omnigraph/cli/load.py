@@ -16,7 +16,7 @@ from omnigraph.cli.output import print_json
 from omnigraph.cli.verb import Branch, Json, Scope, Uri, verb
 
 if TYPE_CHECKING:
-    from omnigraph.graph.answers import LoadResult
+    from omnigraph import LoadResult
 
 
 class Mode(StrEnum):

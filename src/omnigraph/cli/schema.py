@@ -15,7 +15,7 @@ from omnigraph.cli.texts import existing_text
 from omnigraph.cli.verb import Json, Scope, Uri, verb
 
 if TYPE_CHECKING:
-    from omnigraph.graph.answers import SchemaPlan
+    from omnigraph import SchemaPlan
 
 _File = Annotated[str, typer.Option("--schema", metavar="FILE", help="The wanted schema (.pg).")]
 _Loss = Annotated[

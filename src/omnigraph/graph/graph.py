@@ -21,10 +21,11 @@ from omnigraph.graph.snapshot import Snapshot
 from omnigraph.history.control import Branches, Commits, known_branch
 from omnigraph.history.resolve import At, Target, at_state, snapshot_at, snapshot_of
 from omnigraph.schema.catalog import Catalog
-from omnigraph.schema.compile import CompiledSchema
+from omnigraph.schema.compile import CompiledSchema, compile_schema
 from omnigraph.schema_registry import SchemaRegistry
 from omnigraph.storage.section import is_held
 from omnigraph.storage.store import GraphStore
+from omnigraph.storage.texts import text_of
 
 # A process that only reads does not load the code that writes: each method below imports what it needs.
 if TYPE_CHECKING:
@@ -537,6 +538,20 @@ class Graph:
 
     def _writer(self) -> GraphStore:
         return self.internals.writer()
+
+
+def lint_with_schema(queries: Path, schema: Path) -> LintReport:
+    """Check every query of a file against the schema in another one, without a stored graph.
+
+    Raises:
+        SourceError: the schema is wrong.
+    """
+    from omnigraph.query.lint import SchemaSource, lint
+
+    text, file = text_of(schema, ".pg")
+    compiled = compile_schema(text, file=file)
+    asked, asked_file = text_of(queries, ".gq")
+    return lint(asked, compiled.catalog, asked_file, schema_source=SchemaSource("file", str(schema)))
 
 
 def _stored(state: State) -> Target:

@@ -65,6 +65,8 @@ class TypeUse:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
+    """What a query returns, and which types and properties it reads and writes."""
+
     result: tuple[ResultColumn, ...]
     reads: tuple[TypeUse, ...]
     writes: tuple[TypeUse, ...]

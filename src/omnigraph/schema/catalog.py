@@ -88,6 +88,8 @@ class Embed:
 
 @dataclass(frozen=True, slots=True)
 class Property:
+    """One property of a type."""
+
     name: str
     type: PropertyType
     annotations: tuple[Annotation, ...] = ()
@@ -126,6 +128,8 @@ class Cardinality:
 
 @dataclass(frozen=True, slots=True)
 class InterfaceType:
+    """Properties that several node types share."""
+
     name: str
     properties: Mapping[str, Property]
 

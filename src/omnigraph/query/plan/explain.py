@@ -25,6 +25,8 @@ from omnigraph.query.typed import Predicate
 
 @dataclass(frozen=True, slots=True)
 class Line:
+    """One line of an explained plan."""
+
     depth: int
     text: str
     step: Step | None = None

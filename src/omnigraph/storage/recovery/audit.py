@@ -45,6 +45,8 @@ _FAILURES: tuple[type[Exception], ...] = (StorageError, *READ_EXCEPTIONS)
 
 @dataclass(frozen=True, slots=True)
 class TableOutcome:
+    """The versions of one table before and after a recovery."""
+
     table_key: str
     from_version: int
     to_version: int
