@@ -226,7 +226,7 @@ def test_a_planted_wrong_import_is_found(path: str, text: str) -> None:
         ("src/omnigraph/spark/load.py", "import pyspark\nfrom omnigraph import open as open_graph\n"),
         ("src/omnigraph/__init__.py", "from omnigraph.graph import Graph\nfrom omnigraph import errors\n"),
         ("src/omnigraph/graph/engines.py", "def f():\n    from omnigraph.spark.session import session\n"),
-        ("src/pyspark_omnigraph/__init__.py", "from omnigraph.spark.source import X\nimport pyspark\n"),
+        ("src/pyspark_omnigraph/__init__.py", "from omnigraph.spark.data_source import X\nimport pyspark\n"),
         ("src/omnigraph/schema/lint.py", "import lancelot\nfrom dataclasses import dataclass\n"),
     ],
 )

@@ -13,7 +13,8 @@ import pytest
 import omnigraph as og
 from omnigraph import spark as ogs
 from omnigraph.errors import CardinalityViolation, EndpointMissing, KeyConflict
-from omnigraph.spark import fetch, key_lookup, key_task, merge_rows
+from omnigraph.spark import key_lookup, key_task
+from omnigraph.spark.loading import fetch, replace_rows
 
 pytestmark = pytest.mark.usefixtures("spark")
 
@@ -45,9 +46,9 @@ def rows(monkeypatch: pytest.MonkeyPatch) -> Rows:
 
         monkeypatch.setattr(module, name, count)
 
-    for module in (fetch, key_task, merge_rows):
+    for module in (fetch, key_task, replace_rows):
         counted(module, "read_stored", "read")
-    for module in (key_lookup, merge_rows):
+    for module in (key_lookup, replace_rows):
         counted(module, "find_rows", "found")
     return seen
 

@@ -17,9 +17,8 @@ from omnigraph.errors import InvalidRecord, ResourceLimitExceeded, UniqueViolati
 from omnigraph.progress import Progress, Stage, describe, plain_lines, reporter, silent
 from omnigraph.schema.compile import compile_schema
 from omnigraph.spark.key_rules import Saw, Seen, Verdict, judge, spaces_of
-from omnigraph.spark.reading import Lines
-from omnigraph.spark.splits import Split, splits_of, tasks_of
-from omnigraph.spark.wire import error_of, error_text
+from omnigraph.spark.loading.splits import ParsedSplit, Split, splits_of, tasks_of
+from omnigraph.spark.messages import error_of, error_text
 from omnigraph.write.change import Mode
 from omnigraph.write.load.rules import LINE
 from omnigraph.write.load.source import Format, Part
@@ -42,7 +41,7 @@ def test_every_line_belongs_to_exactly_one_split(
     found: list[tuple[int, str]] = []
     before = 0
     for start in range(0, max(total, 1), size):
-        split = Lines(CATALOG, part, Split(0, size, start, min(start + size, total)), before + 1, 100)
+        split = ParsedSplit(CATALOG, part, Split(0, size, start, min(start + size, total)), before + 1, 100)
         for parsed in split:
             assert not parsed.violations
             for batch in parsed.rows.get("node:Q", ()):

@@ -20,7 +20,7 @@ from omnigraph.history.merge.merge import merge as merge_branches
 from omnigraph.schema.compile import compile_schema
 from omnigraph.schema_registry import SchemaRegistry
 from omnigraph.spark.cluster import Cluster
-from omnigraph.spark.merge_job import OnSpark, carrier
+from omnigraph.spark.spark_merge import SparkMerge, spark_merge
 from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.write.change import Change, Mode
 from tests.merge.branches import apart, edges, fingerprint, gone, notes, people, state
@@ -258,11 +258,11 @@ def test_a_dry_run_tells_what_the_embedded_one_tells(
     before, files = fingerprint(graph, "main"), data_files(graph)
     embedded = graph.branches.merge("a", dry_run=True, engine="embedded")
     assert jobs == []
-    carried = ogs.merge(graph, "a", dry_run=True)
+    on_spark = ogs.merge(graph, "a", dry_run=True)
     assert jobs
-    assert (embedded.engine, carried.engine) == ("embedded", "spark")
-    assert carried.to_dict() == embedded.to_dict()
-    assert carried.conflicts == embedded.conflicts
+    assert (embedded.engine, on_spark.engine) == ("embedded", "spark")
+    assert on_spark.to_dict() == embedded.to_dict()
+    assert on_spark.conflicts == embedded.conflicts
     assert (fingerprint(graph, "main"), data_files(graph)) == (before, files)
 
 
@@ -275,19 +275,19 @@ def test_a_merge_goes_to_spark_by_itself_from_the_table_on_where_it_is_large(
     assert jobs == []
     graph = forked(tmp_path / "g")
     both_sides(graph)
-    staged = {kind: noted_stages(kind, monkeypatch) for kind in (EmbeddedMerge, OnSpark)}
+    staged = {kind: noted_stages(kind, monkeypatch) for kind in (EmbeddedMerge, SparkMerge)}
     monkeypatch.setattr(limits, "FILTERED_ROWS", 1)  # the one edge that goes over is few, the people are not
     monkeypatch.setattr(limits, "SPARK_MERGE_BYTES", 1)
     result = graph.branches.merge("a")
     assert (result.engine, result.outcome) == ("spark", "merged")
-    assert staged == {EmbeddedMerge: ["edge:Knows"], OnSpark: ["node:Person"]}
+    assert staged == {EmbeddedMerge: ["edge:Knows"], SparkMerge: ["node:Person"]}
     assert state(graph, "main") == state(expected, "main")
     assert graph.verify().ok
     assert jobs
 
 
 def noted_stages(kind: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Tables that a carrier stages from now on."""
+    """Tables that an engine stages from now on."""
     stage, tables = kind.stage, list[str]()
 
     def noted(self: Any, workspace: Workspace, changes: Any) -> Any:
@@ -345,9 +345,9 @@ def test_a_row_that_breaks_a_rule_on_its_own_is_found_by_the_executors(tmp_path:
     both_sides(graph)
     request = MergeRequest("a", "main", dry_run=True)
     embedded = merge_branches(graph.internals.reader(), schemas, request)
-    carried = merge_branches(graph.internals.reader(), schemas, request, carrier)
-    assert carried.conflicts == embedded.conflicts
-    assert [each.row_id for each in carried.conflicts] == ["new1", "new2", "p0", "p1"]
+    on_spark = merge_branches(graph.internals.reader(), schemas, request, spark_merge)
+    assert on_spark.conflicts == embedded.conflicts
+    assert [each.row_id for each in on_spark.conflicts] == ["new1", "new2", "p0", "p1"]
     assert jobs
 
 
@@ -356,16 +356,16 @@ def test_a_target_that_moves_is_merged_as_it_became(
 ) -> None:
     graph = forked(tmp_path / "g")
     only_the_source(graph)
-    stage, staged = OnSpark.stage, list[set[str]]()
+    stage, staged = SparkMerge.stage, list[set[str]]()
 
-    def with_another_writer(self: OnSpark, *given: Any) -> Any:
+    def with_another_writer(self: SparkMerge, *given: Any) -> Any:
         tables = stage(self, *given)
         staged.append(data_files(graph))
         if len(staged) == 1:
             write(graph, "main", people("meanwhile"))
         return tables
 
-    monkeypatch.setattr(OnSpark, "stage", with_another_writer)
+    monkeypatch.setattr(SparkMerge, "stage", with_another_writer)
     before = data_files(graph)
     result = ogs.merge(graph, "a")
     assert (result.outcome, len(staged)) == ("merged", 2)
@@ -404,7 +404,7 @@ def test_a_failure_while_staging_leaves_no_files(tmp_path: Path, monkeypatch: py
         written.append(data_files(graph) - files)
         raise StorageError("the disk is full")
 
-    monkeypatch.setattr("omnigraph.spark.merge_job.staged_replacement", fail)
+    monkeypatch.setattr("omnigraph.spark.spark_merge.staged_replacement", fail)
     with pytest.raises(StorageError, match="the disk is full"):
         ogs.merge(graph, "a")
     assert written[0]

@@ -12,7 +12,7 @@ import pytest
 import omnigraph as og
 from omnigraph import spark as ogs
 from omnigraph.errors import InputError, ParameterError, QueryNotFound, QueryTypeError
-from omnigraph.spark.faults import task_error
+from omnigraph.spark.cluster import task_error
 from omnigraph.spark.plans.finish import unique_names
 from tests.support.example_graph import example_graph
 

@@ -17,9 +17,9 @@ import omnigraph as og
 from omnigraph import limits
 from omnigraph import spark as ogs
 from omnigraph.errors import InputError, TypeNotFound
-from omnigraph.spark.opened import moment, pinned
-from omnigraph.spark.pushdown import sieve
-from omnigraph.spark.source import DefaultSource, Reader
+from omnigraph.spark.data_source import DefaultSource, Reader
+from omnigraph.spark.frames import moment, pinned
+from omnigraph.spark.pushdown import push_filters
 from omnigraph.storage.fragments import TableAt, fragment_groups, scan_fragments
 from omnigraph.write.change import Change
 from tests.support.example_graph import example_graph
@@ -171,7 +171,7 @@ FILTERS: list[tuple[ds.Filter, Any]] = [
 @pytest.mark.parametrize(("filter_", "passes"), FILTERS, ids=[type(each).__name__ for each, _ in FILTERS])
 def test_the_storage_tests_what_spark_offers(things: og.Graph, filter_: ds.Filter, passes: Any) -> None:
     table = pinned(things).table("Thing")
-    made = sieve([filter_], table.schema)
+    made = push_filters([filter_], table.schema)
     assert len(made.filters) == 1
     rows = things.snapshot().arrow("Thing", ["name", "n", "u", "w"]).to_pylist()
     assert scanned(table, made.filters) == sorted(row["name"] for row in rows if passes(row))
@@ -179,7 +179,7 @@ def test_the_storage_tests_what_spark_offers(things: og.Graph, filter_: ds.Filte
 
 def test_a_filter_that_nothing_can_pass_reads_nothing(things: og.Graph) -> None:
     table = pinned(things).table("Thing")
-    assert sieve([ds.GreaterThan(("u",), 2**64)], table.schema).empty
+    assert push_filters([ds.GreaterThan(("u",), 2**64)], table.schema).empty
 
 
 def test_filters_without_counterpart_are_left_to_spark(things: og.Graph) -> None:
@@ -187,7 +187,7 @@ def test_filters_without_counterpart_are_left_to_spark(things: og.Graph) -> None
     instant = ds.GreaterThan(("at",), datetime(2024, 1, 1, tzinfo=UTC))
     offered = [ds.StringContains(("name",), "7"), instant, ds.IsNull(("n",)), ds.EqualTo(("spot", "x"), 1),
                ds.EqualTo(("name",), 3), ds.Not(ds.In(("n",), (1, 2)))]  # fmt: skip
-    assert sieve(offered, schema).filters == ()
+    assert push_filters(offered, schema).filters == ()
 
 
 def scanned(table: TableAt, filters: Any) -> list[str]:
@@ -220,8 +220,8 @@ HOSTILE = ["t007' OR '1'='1", "'; DROP TABLE x; --", "%", "_", "\\", '"', "t007\
 def test_hostile_values_are_values(things: og.Graph, spark: SparkSession) -> None:
     table = pinned(things).table("Thing")
     for text in HOSTILE:
-        assert scanned(table, sieve([ds.EqualTo(("name",), text)], table.schema).filters) == []
-        assert scanned(table, sieve([ds.In(("name",), (text,))], table.schema).filters) == []
+        assert scanned(table, push_filters([ds.EqualTo(("name",), text)], table.schema).filters) == []
+        assert scanned(table, push_filters([ds.In(("name",), (text,))], table.schema).filters) == []
     frame = ogs.read(things, "Thing", ["name"])
     assert names(frame.where(F.col("name").isin(*HOSTILE, "t001"))) == ["t001"]
     assert names(frame.where(F.col("name") == HOSTILE[0])) == []

@@ -12,7 +12,7 @@ from pyspark.sql import types as t
 
 from omnigraph.schema import compile_schema
 from omnigraph.schema.arrow import table_schema
-from omnigraph.spark.types import carried_batch, carried_schema, spark_schema, spark_type_of
+from omnigraph.spark.types import spark_schema, spark_type_of, transfer_batch, transfer_schema
 
 if TYPE_CHECKING:
     from omnigraph.schema.catalog import PropertyType
@@ -74,7 +74,7 @@ def test_values_keep_every_bit_on_their_way() -> None:
     ]  # fmt: skip
     columns = [_column([row.get(field.name) for row in rows], field.type) for field in stored]
     batch = pa.RecordBatch.from_arrays(columns, schema=stored)
-    carried = carried_batch(batch, carried_schema(spark_schema(stored)))
+    carried = transfer_batch(batch, transfer_schema(spark_schema(stored)))
     first, second = carried.to_pylist()
     before = datetime(1969, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
     assert (first["u32"], first["u64"], first["big"]) == (2**32 - 1, Decimal(2**64 - 1), [Decimal(2**64 - 1)])

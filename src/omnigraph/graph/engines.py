@@ -76,8 +76,8 @@ def spark_engine() -> SparkEngine:
         from omnigraph.spark.session import require_spark
 
         require_spark()
-        from omnigraph.spark.carrier import load
-        from omnigraph.spark.merge_job import carrier
+        from omnigraph.spark.loading.spark_load import load
+        from omnigraph.spark.spark_merge import spark_merge
     except OmniGraphError:
         raise
     except Exception as cause:
@@ -85,7 +85,7 @@ def spark_engine() -> SparkEngine:
             f"the Spark engine cannot be imported: {type(cause).__name__}: {cause}",
             hint="repair the installation of pyspark, or pass engine='embedded'",
         ) from cause
-    return SparkEngine(load, carrier)
+    return SparkEngine(load, spark_merge)
 
 
 def _spark_or_none() -> SparkEngine | None:

@@ -12,20 +12,24 @@ from typing import TYPE_CHECKING, Any
 from omnigraph.spark.session import session
 
 if TYPE_CHECKING:
-    from omnigraph.spark.carrier import load
-    from omnigraph.spark.export_job import export
+    from omnigraph.spark.export_files import export
     from omnigraph.spark.frames import query, read
-    from omnigraph.spark.merge_job import merge
+    from omnigraph.spark.loading.spark_load import load
+    from omnigraph.spark.spark_merge import merge
 
 __all__ = ["export", "load", "merge", "query", "read", "session"]
 
 _HOME = {
-    "export": "omnigraph.spark.export_job",
-    "load": "omnigraph.spark.carrier",
-    "merge": "omnigraph.spark.merge_job",
+    "export": "omnigraph.spark.export_files",
+    "load": "omnigraph.spark.loading.spark_load",
+    "merge": "omnigraph.spark.spark_merge",
     "query": "omnigraph.spark.frames",
     "read": "omnigraph.spark.frames",
 }
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 def __getattr__(name: str) -> Any:

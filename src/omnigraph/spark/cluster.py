@@ -1,10 +1,12 @@
-"""Runs a Python function once per task number on a session, and brings back few rows of metadata.
+"""Runs Python functions as tasks of a Spark session, and brings back few rows of metadata.
 
-The only module of a load that talks to Spark. Functions of rows live in the task modules and know no Spark.
+The only module of a load or merge that talks to Spark; functions of rows live in the task modules and know no Spark.
+Spark tells the driver only the text of what a task raised; here it becomes an error of this package again.
 """
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from omnigraph import limits
+from omnigraph import errors, limits
+from omnigraph.errors import InternalError, OmniGraphError
 from omnigraph.progress import Stage, watched
-from omnigraph.spark.faults import job_errors
+from omnigraph.spark.messages import ANSWER_DDL, Answer, answers_of
 from omnigraph.spark.session import is_connected
-from omnigraph.spark.wire import ANSWER_DDL, Answer, answers_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
 
 Task = Callable[[Iterator[Any]], Iterator[Any]]
 
@@ -99,3 +102,29 @@ def _share(tracker: Any) -> float | None:
 def _stages(tracker: Any, job: int) -> list[int]:
     info = tracker.getJobInfo(job)
     return list(info.stageIds) if info else []
+
+
+_OURS = re.compile(r"^(?:\w+\.)*omnigraph\.errors\.(\w+): (.*)$", re.MULTILINE)
+
+
+@contextmanager
+def job_errors(what: str) -> Iterator[None]:
+    """Run a job; an error of ours that a task raised comes out as itself, any other as one sentence."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as failure:
+        raise task_error(what, str(failure)) from failure
+
+
+def task_error(what: str, text: str) -> OmniGraphError:
+    """The error behind the text of a failed job."""
+    for name, message in reversed(_OURS.findall(text)):
+        kind = getattr(errors, name, None)
+        if isinstance(kind, type) and issubclass(kind, OmniGraphError):
+            found = kind.__new__(kind)
+            OmniGraphError.__init__(found, message)
+            return found
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "no reason was given")
+    return InternalError(f"the Spark {what} failed: {first[:200]}")

@@ -13,7 +13,6 @@ from typing import Any
 
 from omnigraph import limits
 from omnigraph.progress import Stage
-from omnigraph.spark import merge_rows
 from omnigraph.spark.cluster import Cluster, numbers
 from omnigraph.spark.key_lookup import Asked, asked_of, is_looked_up, look_up
 from omnigraph.spark.key_rules import spaces_of
@@ -27,9 +26,9 @@ from omnigraph.spark.key_task import (
     judging,
     look,
 )
-from omnigraph.spark.merge_rows import Meeting
-from omnigraph.spark.stage_task import Order
-from omnigraph.spark.staged import Staging
+from omnigraph.spark.loading.replace_rows import IdJoin, sightings, sightings_here
+from omnigraph.spark.loading.stage_task import StageConfig
+from omnigraph.spark.loading.staged import Staging
 from omnigraph.spark.suspects import Close, Scene, Suspects, collapsed
 from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.remote_stage import StageTable, stored_fragments
@@ -72,7 +71,7 @@ class LoadCheck:
     def __init__(
         self,
         cluster: Cluster,
-        order: Order,
+        order: StageConfig,
         staging: Staging,
         request: LoadRequest,
         workspace: Workspace,
@@ -181,31 +180,31 @@ class LoadCheck:
         staged = [piece for piece in self._pieces() if columns_of(self._keys, piece.key, staged=True)]
         plain: list[Any] = list(staged)
         looked_up: list[tuple[str, Asked]] = []
-        meetings: dict[str, Meeting] = {}
+        joins: dict[str, IdJoin] = {}
         for key, stored in self._stored.items():
             asked = self._looked_up(key, stored)
             if asked is not None:
                 looked_up.append((key, asked))
             elif self._may_replace(key):
                 pieces = self._staging.pieces(key, self._checked.dropped_of(key))
-                meetings[key] = Meeting(self._keys.tables[key], self._keys.stored[key], pieces, stored)
+                joins[key] = IdJoin(self._keys.tables[key], self._keys.stored[key], pieces, stored)
             else:
                 plain += stored
         tasks, verdict = _packed(plain), judging(self._keys.spaces)
         looking = look_up(self._keys, looked_up, staged)
         rows = sum(piece.rows for piece in plain)
-        if rows <= limits.DRIVER_ROWS and all(each.is_small for each in meetings.values()):
+        if rows <= limits.DRIVER_ROWS and all(each.is_small for each in joins.values()):
             seen = list(look(self._keys, tasks)(numbers(len(tasks))))
             seen += looking(numbers(len(looked_up)))
-            for key, meeting in meetings.items():
-                seen += merge_rows.sightings_here(self._keys, key, meeting)
+            for key, join in joins.items():
+                seen += sightings_here(self._keys, key, join)
             return [row for batch in verdict(iter(seen)) for row in batch.to_pylist()]
         frame = self._cluster.each(len(tasks), look(self._keys, tasks), SIGHTING_DDL)
         if looked_up:
             frame = frame.union(self._cluster.each(len(looked_up), looking, SIGHTING_DDL))
-        for key, meeting in meetings.items():
-            frame = frame.union(merge_rows.sightings(self._cluster, self._keys, key, meeting))
-        parts = min(self._cluster.cores * limits.SHUFFLES_PER_CORE, len(tasks) + 2 * len(meetings))
+        for key, join in joins.items():
+            frame = frame.union(sightings(self._cluster, self._keys, key, join))
+        parts = min(self._cluster.cores * limits.SHUFFLES_PER_CORE, len(tasks) + 2 * len(joins))
         judged = frame.repartition(max(1, parts), "hash").mapInArrow(verdict, SUSPECT_DDL)
         return self._cluster.collect(judged, stage)
 

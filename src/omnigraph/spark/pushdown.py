@@ -1,6 +1,6 @@
 """Filters of a DataFrame → filters that the storage applies while it reads, made of values.
 
-Only a first sieve: it may let rows through that do not match, and Spark tests every row again. So nothing depends on
+A first pass only: it may let rows through that do not match, and Spark tests every row again. So nothing depends on
 the two comparing alike, and what has no counterpart is simply not pushed.
 """
 
@@ -27,17 +27,17 @@ _SIGNS: dict[type[ds.Filter], str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Sieve:
+class PushedFilters:
     """What the storage tests. ``empty`` when no row can pass."""
 
     filters: tuple[Filter, ...] = ()
     empty: bool = False
 
 
-NO_SIEVE = Sieve()
+NO_FILTERS = PushedFilters()
 
 
-def sieve(filters: Sequence[ds.Filter], stored: pa.Schema) -> Sieve:
+def push_filters(filters: Sequence[ds.Filter], stored: pa.Schema) -> PushedFilters:
     """The filters that the storage can test on columns of this schema."""
     found: list[Filter] = []
     for each in filters:
@@ -53,8 +53,8 @@ def sieve(filters: Sequence[ds.Filter], stored: pa.Schema) -> Sieve:
                 _add(found, column, type_, "!=", inner.value)
             case _ if type(each) in _SIGNS:
                 if not _add(found, column, type_, _SIGNS[type(each)], each.value):  # type: ignore[attr-defined]
-                    return Sieve(empty=True)
-    return Sieve(tuple(found))
+                    return PushedFilters(empty=True)
+    return PushedFilters(tuple(found))
 
 
 def _column(filter_: ds.Filter, stored: pa.Schema) -> tuple[str, pa.DataType | None]:

@@ -21,11 +21,11 @@ from omnigraph.graph import Graph, open_graph
 from omnigraph.history.control import known_branch
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.compile import CompiledSchema
-from omnigraph.spark.opened import pinned
+from omnigraph.spark.frames import pinned
+from omnigraph.spark.loading.stage_task import StageConfig, stage_frame
+from omnigraph.spark.loading.staged import Staging
+from omnigraph.spark.messages import answers_of
 from omnigraph.spark.sink_rows import prepared_table
-from omnigraph.spark.stage_task import Order, stage_frame
-from omnigraph.spark.staged import Staging
-from omnigraph.spark.wire import answers_of
 from omnigraph.storage.commit.prepared import Prepared
 from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
@@ -54,7 +54,7 @@ class WriteOptions:
 
 
 @dataclass
-class Staged(WriterCommitMessage):
+class StagedPartition(WriterCommitMessage):
     """What one task tells: its answers, as text."""
 
     answers: list[tuple[int, str, str]]
@@ -73,11 +73,13 @@ class Sink(DataSourceArrowWriter):
             list(parse_part(part, 1))  # refuses unknown columns before any task runs
             self._table, self._identity = _stage_table(graph.internals.reader(), options.branch, self._key)
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
-        order = Order(self._catalog, (), (), {self._key: self._table}, limits.LOAD_COUNTED_VIOLATIONS, keeps=False)
-        told = Staged([])
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedPartition:
+        config = StageConfig(
+            self._catalog, (), (), {self._key: self._table}, limits.LOAD_COUNTED_VIOLATIONS, keeps=False
+        )
+        told = StagedPartition([])
         try:
-            for batch in stage_frame(order, self._part(None))(iterator):
+            for batch in stage_frame(config, self._part(None))(iterator):
                 told.answers += [(row["number"], row["word"], row["body"]) for row in batch.to_pylist()]
         except BaseException:
             self.abort([told])  # the driver does not learn what a task did that failed
@@ -136,7 +138,7 @@ class Sink(DataSourceArrowWriter):
     def _staging(self, messages: list[WriterCommitMessage | None]) -> Staging:
         staging = Staging([_NAME])
         for message in messages:
-            if isinstance(message, Staged):
+            if isinstance(message, StagedPartition):
                 rows: list[Any] = [{"number": n, "word": word, "body": body} for n, word, body in message.answers]
                 staging.take(0, (), answers_of(rows))
         staging.settle()

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
-from omnigraph.spark.staged import Fragment, Staging
+from omnigraph.spark.loading.staged import StagedFragment, Staging
 from omnigraph.storage.commit.prepared import PreparedTable
 from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.remote_stage import (
@@ -79,7 +79,7 @@ def prepared_table(
     return Made(PreparedTable(pin, handle, operation, reads_rows=mode is Mode.OVERWRITE), fragments)
 
 
-def _keys(type_: NodeType | EdgeType, table: StageTable, staged: list[Fragment]) -> pa.Table:
+def _keys(type_: NodeType | EdgeType, table: StageTable, staged: list[StagedFragment]) -> pa.Table:
     """What the rules need of the staged rows, with their place among all of them."""
     ends = ("src", "dst") if isinstance(type_, EdgeType) else ()
     names = list(dict.fromkeys(["id", *ends, *(name for columns in type_.uniques for name in columns)]))
@@ -91,13 +91,13 @@ def _keys(type_: NodeType | EdgeType, table: StageTable, staged: list[Fragment])
     return rows.append_column(_PLACE, pa.array(np.arange(rows.num_rows)))
 
 
-def _placed(staged: list[Fragment]) -> list[tuple[Fragment, int]]:
+def _placed(staged: list[StagedFragment]) -> list[tuple[StagedFragment, int]]:
     firsts = np.cumsum([0, *(each.rows for each in staged)]).tolist()
     return list(zip(staged, firsts[:-1], strict=True))
 
 
 def _part(
-    handle: Handle, table: StageTable, fragment: Fragment, resolved: Resolved, first: int, written: list[str]
+    handle: Handle, table: StageTable, fragment: StagedFragment, resolved: Resolved, first: int, written: list[str]
 ) -> list[str]:
     """A staged fragment as the change shows it: as it is, with row ids, or written again without some rows."""
     places = np.asarray(resolved.rows.column(_PLACE).to_numpy(), np.int64)

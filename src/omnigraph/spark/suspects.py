@@ -19,12 +19,12 @@ from omnigraph.errors import InvalidRowSet, KeyConflict
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import EdgeType, NodeType
 from omnigraph.spark.cluster import Cluster
-from omnigraph.spark.fetch import PLACE, Wanted, fetch_staged, fetch_stored, lines_of_rows, too_many_rows
 from omnigraph.spark.key_lookup import edges_at
 from omnigraph.spark.key_rules import Verdict
 from omnigraph.spark.key_task import KeyOrder, StagedPiece, StoredPiece
-from omnigraph.spark.stage_task import Order
-from omnigraph.spark.staged import Staging
+from omnigraph.spark.loading.fetch import PLACE, Wanted, fetch_staged, fetch_stored, lines_of_rows, too_many_rows
+from omnigraph.spark.loading.stage_task import StageConfig
+from omnigraph.spark.loading.staged import Staging
 from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.stage import find_rows
 from omnigraph.text_hash import hash_texts
@@ -48,7 +48,7 @@ class Scene:
 
     cluster: Cluster
     keys: KeyOrder
-    order: Order
+    order: StageConfig
     staging: Staging
     request: LoadRequest
     workspace: Workspace

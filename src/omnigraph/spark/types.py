@@ -67,25 +67,25 @@ def spark_schema(stored: pa.Schema, columns: Sequence[str] | None = None) -> t.S
     return t.StructType([t.StructField(each.name, spark_type(each.type), each.nullable) for each in fields])
 
 
-def carried_schema(schema: t.StructType) -> pa.Schema:
+def transfer_schema(schema: t.StructType) -> pa.Schema:
     """The Arrow schema in which rows travel between Python and the JVM."""
     found: pa.Schema = to_arrow_schema(schema, timezone="UTC")
     return found
 
 
-def carried_batch(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
+def transfer_batch(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
     """Stored rows as they travel to the JVM; columns by position."""
-    columns = [_carried(column, field.type) for column, field in zip(batch.columns, target, strict=True)]
+    columns = [_transfer(column, field.type) for column, field in zip(batch.columns, target, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=target)
 
 
-def _carried(column: pa.Array, target: pa.DataType) -> pa.Array:
+def _transfer(column: pa.Array, target: pa.DataType) -> pa.Array:
     if column.type == target:
         return column
     if pa.types.is_date64(column.type):
         return pc.multiply(column.view(pa.int64()), 1_000).view(target)  # a cast would drop the time of day
     if pa.types.is_list(target):
-        items = _carried(pc.list_flatten(column), target.value_type)
+        items = _transfer(pc.list_flatten(column), target.value_type)
         lengths = pc.fill_null(pc.list_value_length(column), 0).cast(pa.int64())
         offsets = pa.concat_arrays([pa.array([0], pa.int64()), pc.cumulative_sum(lengths)]).cast(pa.int32())
         return pa.ListArray.from_arrays(offsets, items, type=target, mask=pc.is_null(column))

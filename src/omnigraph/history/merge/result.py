@@ -67,7 +67,7 @@ class MergeResult:
         conflicts: what stands in the way, for a dry run. A merge that is not dry raises them.
         branch_deleted: whether the source is gone; None when nobody asked for it.
         branch_delete_error: why it is not.
-        engine: which carrier looked at the rows: ``embedded`` or ``spark``.
+        engine: which engine looked at the rows: ``embedded`` or ``spark``.
     """
 
     outcome: Kind

@@ -1,4 +1,4 @@
-"""Typed query → logical plan: what to do in which order. Both carriers run the same plan.
+"""Typed query → logical plan: what to do in which order. Both engines run the same plan.
 
 `build.py` writes the plan down as the query says it, `rules/` make it good, `explain.py` prints it.
 """

@@ -16,7 +16,7 @@ from omnigraph.query.plan.rules.order_pattern import order_pattern
 from omnigraph.query.plan.rules.place_predicates import place_predicates
 from omnigraph.query.plan.rules.semi_join import semi_join
 from omnigraph.schema.catalog import Catalog
-from omnigraph.spark.opened import Pinned
+from omnigraph.spark.frames import PinnedState
 from omnigraph.spark.plans.context import Context
 from omnigraph.spark.plans.finish import finish
 from omnigraph.spark.plans.mentioned import refuse_search
@@ -29,7 +29,7 @@ RULES: tuple[Rule, ...] = (order_pattern, place_predicates, semi_join)
 
 def compile_query(
     session: SparkSession,
-    state: Pinned,
+    state: PinnedState,
     catalog: Catalog,
     source: str | Path,
     name: str | None,

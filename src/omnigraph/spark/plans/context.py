@@ -20,10 +20,10 @@ from pyspark.sql.types import StructField, StructType
 from omnigraph import limits
 from omnigraph.query.typed import Constant, Now, ParamRef, TypedQuery, Variable
 from omnigraph.schema.catalog import Catalog
-from omnigraph.spark.opened import Pinned
+from omnigraph.spark.frames import PinnedState
 from omnigraph.spark.plans.mentioned import properties_of
-from omnigraph.spark.pushdown import NO_SIEVE, Sieve
-from omnigraph.spark.types import carried_batch, carried_schema, spark_type
+from omnigraph.spark.pushdown import NO_FILTERS, PushedFilters
+from omnigraph.spark.types import spark_type, transfer_batch, transfer_schema
 from omnigraph.storage.fragments import TableAt, fragment_groups, scan_fragments
 
 ID = "id"
@@ -34,7 +34,7 @@ class Context:
     """What every step needs. Names are given out as they are asked for."""
 
     session: SparkSession
-    state: Pinned
+    state: PinnedState
     catalog: Catalog
     query: TypedQuery
     params: Mapping[str, Any]
@@ -85,9 +85,9 @@ class Context:
     def rows(self, variable: Variable) -> int:
         return self.state.count(table_key(variable))
 
-    def table(self, key: str, columns: Mapping[str, str], sieve: Sieve = NO_SIEVE) -> DataFrame:
-        """Stored columns of a table under new names, of the rows that pass the sieve."""
-        return table_frame(self.session, self.state.table(key), columns, sieve)
+    def table(self, key: str, columns: Mapping[str, str], pushed: PushedFilters = NO_FILTERS) -> DataFrame:
+        """Stored columns of a table under new names, of the rows that pass the filters."""
+        return table_frame(self.session, self.state.table(key), columns, pushed)
 
     def one_row(self) -> DataFrame:
         """The binding of nothing."""
@@ -103,22 +103,22 @@ def hinted(frame: DataFrame, most_rows: int) -> DataFrame:
     return frame.hint("broadcast" if most_rows <= limits.BROADCAST_ROWS else "merge")
 
 
-def table_frame(session: SparkSession, table: TableAt, columns: Mapping[str, str], sieve: Sieve) -> DataFrame:
+def table_frame(session: SparkSession, table: TableAt, columns: Mapping[str, str], pushed: PushedFilters) -> DataFrame:
     """One task per group of fragments, each reading its share of the columns."""
     stored = table.schema
     schema = StructType([
         StructField(name, spark_type(stored.field(column).type), stored.field(column).nullable)
         for column, name in columns.items()
     ])  # fmt: skip
-    groups = [] if sieve.empty else fragment_groups(table)
+    groups = [] if pushed.empty else fragment_groups(table)
     if not groups:
         return session.createDataFrame([], schema)
-    names, filters, carried = list(columns), sieve.filters, carried_schema(schema)
+    names, filters, target = list(columns), pushed.filters, transfer_schema(schema)
 
     def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in numbers:
             for number in batch.column(0).to_pylist():
                 for rows in scan_fragments(table, groups[number], names, filters):
-                    yield carried_batch(rows, carried)
+                    yield transfer_batch(rows, target)
 
     return session.range(0, len(groups), 1, len(groups)).mapInArrow(read, schema)

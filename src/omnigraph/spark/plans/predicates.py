@@ -30,7 +30,7 @@ from omnigraph.schema.arrow import arrow_type
 from omnigraph.schema.catalog import Scalar
 from omnigraph.spark.plans.context import Context
 from omnigraph.spark.plans.values import Fixed, Side, Varying, compare, literal
-from omnigraph.spark.pushdown import Sieve
+from omnigraph.spark.pushdown import PushedFilters
 from omnigraph.storage import filters as storage_filters
 
 #: Comparisons that the storage can make too. It does not know instants.
@@ -132,7 +132,7 @@ def _unknown() -> Column:
     return F.lit(None).cast("boolean")
 
 
-def sieve_of(context: Context, predicates: tuple[Predicate, ...]) -> Sieve:
+def pushed_filters(context: Context, predicates: tuple[Predicate, ...]) -> PushedFilters:
     """What the storage can test while it reads a variable's table; the predicates are tested again after it."""
     found = []
     for predicate in predicates:
@@ -148,6 +148,6 @@ def sieve_of(context: Context, predicates: tuple[Predicate, ...]) -> Sieve:
             continue
         made = storage_filters.compare(left.property, arrow_type(left.type), predicate.operator.value, known.value)
         if made is None:
-            return Sieve(empty=True)
+            return PushedFilters(empty=True)
         found.append(made)
-    return Sieve(tuple(found))
+    return PushedFilters(tuple(found))

@@ -16,7 +16,7 @@ from omnigraph.query.plan.nodes import Anti, Connect, Expand, Extend, Filter, Ke
 from omnigraph.query.typed import Predicate, Traversal, Variable
 from omnigraph.spark.plans.context import Context, hinted, table_key
 from omnigraph.spark.plans.edges import count_of, incident, within
-from omnigraph.spark.plans.predicates import all_true, sieve_of
+from omnigraph.spark.plans.predicates import all_true, pushed_filters
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def _passing(context: Context, frame: DataFrame, predicates: tuple[Predicate, ..
 
 def _nodes(context: Context, variable: Variable, predicates: tuple[Predicate, ...]) -> DataFrame:
     columns = {stored: context.name(variable, stored) for stored in context.stored_columns(variable)}
-    frame = context.table(table_key(variable), columns, sieve_of(context, predicates))
+    frame = context.table(table_key(variable), columns, pushed_filters(context, predicates))
     return _passing(context, frame, predicates)
 
 

@@ -24,7 +24,7 @@ class LoadResult:
         rejects: records that were left out: ``file``, ``line``, ``type``, ``code``, ``reason`` and ``record``.
         index_commit: the commit that brought the indexes up to date after a large load, if there was one.
         timings: seconds spent on ``read``, ``check``, ``commit`` and ``index``.
-        engine: which carrier did it: ``embedded`` or ``spark``.
+        engine: which engine did it: ``embedded`` or ``spark``.
     """
 
     commit: Commit | None

@@ -52,7 +52,7 @@ class Part:
     Attributes:
         name: how messages call it; the address of a file.
         type: type of its rows; None for records of the graph, which name theirs.
-        table: rows in memory, or something that another carrier can read; None for a file.
+        table: rows in memory, or something that another engine can read; None for a file.
         options: of the object store that holds the file, for a process on another machine; None takes the environment.
     """
 
@@ -82,7 +82,7 @@ def parts_of(
     """The parts of a source, in the order they are loaded.
 
     Args:
-        is_table: what the carrier can read as the rows of one type, besides files.
+        is_table: what the engine can read as the rows of one type, besides files.
     """
     forced = _format(format_) if format_ is not None else None
     if is_table(source):

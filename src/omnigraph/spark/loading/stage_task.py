@@ -15,9 +15,8 @@ import pyarrow as pa
 from omnigraph import failpoints, limits
 from omnigraph.errors import InternalError, OmniGraphError, StorageError
 from omnigraph.schema.catalog import Catalog
-from omnigraph.spark.reading import Lines
-from omnigraph.spark.splits import Split
-from omnigraph.spark.wire import Answer, batch_of, error_text, violation_text
+from omnigraph.spark.loading.splits import ParsedSplit, Split
+from omnigraph.spark.messages import Answer, batch_of, error_text, violation_text
 from omnigraph.storage.remote_stage import StageTable, rows_of, write_rows
 from omnigraph.storage.tables import Handle
 from omnigraph.write.load.parse import Parsed
@@ -27,7 +26,7 @@ from omnigraph.write.load.tabular import parse_part
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class StageConfig:
     """What all tasks of a load are told.
 
     Attributes:
@@ -45,18 +44,18 @@ class Order:
     first_lines: Mapping[int, int] = field(default_factory=dict)
 
 
-def stage_splits(order: Order, tasks: list[range]) -> Callable[[Iterator[Any]], Iterator[pa.RecordBatch]]:
+def stage_splits(config: StageConfig, tasks: list[range]) -> Callable[[Iterator[Any]], Iterator[pa.RecordBatch]]:
     """For `mapInArrow` over task numbers."""
 
     def run(batches: Iterator[Any]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for task in batch.column(0).to_pylist():
-                yield from _stage(order, ((number, _parsed(order, number)) for number in tasks[task]))
+                yield from _stage(config, ((number, _parsed(config, number)) for number in tasks[task]))
 
     return run
 
 
-def stage_frame(order: Order, part: Part) -> Callable[[Iterator[Any]], Iterator[pa.RecordBatch]]:
+def stage_frame(config: StageConfig, part: Part) -> Callable[[Iterator[Any]], Iterator[pa.RecordBatch]]:
     """For `mapInArrow` over the rows of a DataFrame; each partition is a split."""
 
     def run(batches: Iterator[Any]) -> Iterator[pa.RecordBatch]:
@@ -64,7 +63,7 @@ def stage_frame(order: Order, part: Part) -> Callable[[Iterator[Any]], Iterator[
 
         context = TaskContext.get()
         number = context.partitionId() if context is not None else 0
-        yield from _stage(order, [(number, _Frame(part, batches, order.most))])
+        yield from _stage(config, [(number, _Frame(part, batches, config.most))])
 
     return run
 
@@ -85,12 +84,12 @@ class _Frame:
             self.count += batch.num_rows
 
 
-def _parsed(order: Order, number: int) -> Lines:
-    split = order.splits[number]
-    return Lines(order.catalog, order.parts[split.part], split, order.first_lines.get(number, 1), order.most)
+def _parsed(config: StageConfig, number: int) -> ParsedSplit:
+    split = config.splits[number]
+    return ParsedSplit(config.catalog, config.parts[split.part], split, config.first_lines.get(number, 1), config.most)
 
 
-def _stage(order: Order, splits: Any) -> Iterator[pa.RecordBatch]:
+def _stage(config: StageConfig, splits: Any) -> Iterator[pa.RecordBatch]:
     buffers: dict[str, _Buffer] = {}
     for number, parsed_blocks in splits:
         found = 0
@@ -100,17 +99,17 @@ def _stage(order: Order, splits: Any) -> Iterator[pa.RecordBatch]:
                 found += len(parsed.violations)
                 if parsed.violations:
                     yield batch_of([Answer(number, "violation", violation_text(each)) for each in parsed.violations])
-                if found >= order.most:
+                if found >= config.most:
                     break
-                if not order.tables or (found and not order.keeps):
+                if not config.tables or (found and not config.keeps):
                     buffers.clear()  # only looking for further violations now
                     continue
                 for key, batches in parsed.rows.items():
                     seen.setdefault(key, 0)
-                    if key not in order.tables:
+                    if key not in config.tables:
                         continue  # the driver refuses a type that the branch does not have
                     for rows in batches:
-                        buffer = buffers.setdefault(key, _Buffer(key, order.tables[key]))
+                        buffer = buffers.setdefault(key, _Buffer(key, config.tables[key]))
                         buffer.add(number, seen[key], rows)
                         seen[key] += rows.rows.num_rows
                         yield from buffer.full()

@@ -19,7 +19,7 @@ from omnigraph import limits
 from omnigraph.spark.cluster import Cluster, Task, numbers
 from omnigraph.spark.key_lookup import kept_rows
 from omnigraph.spark.key_task import SIGHTING, SIGHTING_DDL, KeyOrder, Sightings, StagedPiece, StoredPiece
-from omnigraph.spark.wire import ANSWER_DDL, Answer, answers_of, batch_of
+from omnigraph.spark.messages import ANSWER_DDL, Answer, answers_of, batch_of
 from omnigraph.storage.remote_stage import (
     StageTable,
     delete_stored,
@@ -40,7 +40,7 @@ _OFFSET = np.uint64(0xFFFFFFFF)
 
 
 @dataclass(slots=True)
-class Replaced:
+class ReplacedRows:
     """What a merge makes of the fragments of one type.
 
     Attributes:
@@ -56,7 +56,7 @@ class Replaced:
 
 
 @dataclass(frozen=True, slots=True)
-class Meeting:
+class IdJoin:
     """The rows of a load and of a table that may have an id in common.
 
     Attributes:
@@ -134,9 +134,9 @@ def _places(rows: pa.Table) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns)
 
 
-def _seeing(order: KeyOrder, key: str, meeting: Meeting) -> Callable[[pa.Table], pa.Table]:
+def _seeing(order: KeyOrder, key: str, join: IdJoin) -> Callable[[pa.Table], pa.Table]:
     """What is seen of one stored fragment: rows that stay, and rows that are replaced (``hit``)."""
-    sizes = {piece.fragment: piece.rows for piece in meeting.old}
+    sizes = {piece.fragment: piece.rows for piece in join.old}
 
     def run(group: pa.Table) -> pa.Table:
         fragment = group.column("fragment")[0].as_py()
@@ -148,27 +148,27 @@ def _seeing(order: KeyOrder, key: str, meeting: Meeting) -> Callable[[pa.Table],
     return run
 
 
-def sightings_here(order: KeyOrder, key: str, meeting: Meeting) -> list[pa.RecordBatch]:
+def sightings_here(order: KeyOrder, key: str, join: IdJoin) -> list[pa.RecordBatch]:
     """What is seen of the stored fragments of a small merge."""
-    new, old = meeting.here()
+    new, old = join.here()
     marked = old.append_column("hit", pc.is_in(old.column("id"), value_set=new.column("id")))
-    see = _seeing(order, key, meeting)
+    see = _seeing(order, key, join)
     return [batch for group in _groups(marked, ["fragment"]) for batch in see(group).to_batches()]
 
 
-def sightings(cluster: Cluster, order: KeyOrder, key: str, meeting: Meeting) -> DataFrame:
+def sightings(cluster: Cluster, order: KeyOrder, key: str, join: IdJoin) -> DataFrame:
     """The same on Spark."""
     from pyspark.sql import functions as f
 
-    new, old = meeting.frames(cluster)
+    new, old = join.frames(cluster)
     joined = old.join(new.select("id", f.lit(True).alias("hit")), "id", "left")
     marked = joined.select("fragment", "offset", f.coalesce("hit", f.lit(False)).alias("hit"))
-    return marked.groupBy("fragment").applyInArrow(_seeing(order, key, meeting), SIGHTING_DDL)
+    return marked.groupBy("fragment").applyInArrow(_seeing(order, key, join), SIGHTING_DDL)
 
 
-def _writing(meeting: Meeting) -> Callable[[pa.Table], pa.Table]:
+def _writing(join: IdJoin) -> Callable[[pa.Table], pa.Table]:
     """Writes what the matches of one fragment ask for: of the load (side 0) or of the table (side 1)."""
-    staged, stored, pieces = meeting.staged, meeting.stored, meeting.pieces
+    staged, stored, pieces = join.staged, join.stored, join.pieces
 
     def run(group: pa.Table) -> pa.Table:
         number = group.column("number")[0].as_py()
@@ -183,36 +183,36 @@ def _writing(meeting: Meeting) -> Callable[[pa.Table], pa.Table]:
     return run
 
 
-def _written_here(meeting: Meeting) -> list[Any]:
-    new, old = meeting.here()
+def _written_here(join: IdJoin) -> list[Any]:
+    new, old = join.here()
     joined = new.join(old, "id", join_type="inner")
     sides = []
     for side, (number, row) in enumerate((("piece", "row"), ("fragment", "offset"))):
         columns = {"side": pa.array(np.full(joined.num_rows, side)), "number": joined.column(number)}
         sides.append(pa.table(columns | {"row": joined.column(row), "row_id": joined.column("row_id")}))
-    write = _writing(meeting)
+    write = _writing(join)
     groups = _groups(pa.concat_tables(sides), ["side", "number"])
     return [row for group in groups for row in write(group).to_pylist()]
 
 
-def _written(cluster: Cluster, meeting: Meeting) -> list[Any]:
+def _written(cluster: Cluster, join: IdJoin) -> list[Any]:
     from pyspark.sql import functions as f
 
-    new, old = meeting.frames(cluster)
+    new, old = join.frames(cluster)
     joined = new.join(old, "id")
     ours = joined.select(f.lit(0).alias("side"), f.col("piece").alias("number"), "row", "row_id")
     theirs = joined.select(
         f.lit(1).alias("side"), f.col("fragment").alias("number"), f.col("offset").alias("row"), "row_id"
     )
     grouped = ours.union(theirs).groupBy("side", "number")
-    return cluster.collect(grouped.applyInArrow(_writing(meeting), ANSWER_DDL))
+    return cluster.collect(grouped.applyInArrow(_writing(join), ANSWER_DDL))
 
 
-def replace_rows(cluster: Cluster, meeting: Meeting) -> Replaced:
+def replace_rows(cluster: Cluster, join: IdJoin) -> ReplacedRows:
     """Write new fragments and deletions so that rows of the load take the place of stored rows with their ids."""
-    pieces = meeting.pieces
-    collected = _written_here(meeting) if meeting.is_small else _written(cluster, meeting)
-    result = Replaced([], [], [])
+    pieces = join.pieces
+    collected = _written_here(join) if join.is_small else _written(cluster, join)
+    result = ReplacedRows([], [], [])
     untouched = set(range(len(pieces)))
     for answer in answers_of(collected):
         if answer.word == "new":
@@ -225,7 +225,7 @@ def replace_rows(cluster: Cluster, meeting: Meeting) -> Replaced:
                 result.removed.append(answer.number)
             else:
                 result.changed.append(left)
-    result.fragments += without_dropped(cluster, meeting.staged, [pieces[number] for number in sorted(untouched)])
+    result.fragments += without_dropped(cluster, join.staged, [pieces[number] for number in sorted(untouched)])
     return result
 
 

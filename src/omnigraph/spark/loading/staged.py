@@ -15,7 +15,7 @@ from typing import Any
 from omnigraph import limits
 from omnigraph.errors import OmniGraphError
 from omnigraph.spark.key_task import StagedPiece
-from omnigraph.spark.wire import Answer, error_of, violation_of
+from omnigraph.spark.messages import Answer, error_of, violation_of
 from omnigraph.write.load.gather import LoadRequest, OnError, give_up
 from omnigraph.write.load.violations import Violation, failure
 
@@ -24,7 +24,7 @@ SplitId = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class RowOrigin:
     """Consecutive rows of one split in a fragment: where they begin among the rows of their type in that split."""
 
     split: SplitId
@@ -33,12 +33,12 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
-class Fragment:
+class StagedFragment:
     """A staged fragment and where its rows came from."""
 
     text: str
     rows: int
-    origins: tuple[Origin, ...]
+    origins: tuple[RowOrigin, ...]
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class Staging:
     """Everything that was staged for one load."""
 
     files: list[str]
-    fragments: dict[str, list[Fragment]] = field(default_factory=dict)
+    fragments: dict[str, list[StagedFragment]] = field(default_factory=dict)
     stale: set[str] = field(default_factory=set)
     lines: dict[SplitId, int] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
@@ -96,8 +96,8 @@ class Staging:
 
     def _add(self, named: Any, body: Mapping[str, Any]) -> None:
         key = body["key"]
-        origins = tuple(Origin(named(split), first, rows) for split, first, rows, _ in body["pieces"])
-        self.fragments.setdefault(key, []).append(Fragment(body["fragment"], body["rows"], origins))
+        origins = tuple(RowOrigin(named(split), first, rows) for split, first, rows, _ in body["pieces"])
+        self.fragments.setdefault(key, []).append(StagedFragment(body["fragment"], body["rows"], origins))
         if not all(fresh for *_, fresh in body["pieces"]):
             self.stale.add(key)
 

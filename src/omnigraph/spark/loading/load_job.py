@@ -17,15 +17,14 @@ from omnigraph.errors import ReadSetChanged, TypeNotFound
 from omnigraph.progress import ProgressListener, Stage
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.compile import CompiledSchema
-from omnigraph.spark import merge_rows
 from omnigraph.spark.cluster import Cluster
 from omnigraph.spark.key_lookup import is_small_against
 from omnigraph.spark.load_check import Checked, LoadCheck, stored_pieces
-from omnigraph.spark.merge_rows import Meeting
-from omnigraph.spark.splits import splits_of, tasks_of
-from omnigraph.spark.stage_task import Order, stage_frame, stage_splits
-from omnigraph.spark.staged import Staging, most_violations
-from omnigraph.spark.wire import ANSWER_DDL, answers_of
+from omnigraph.spark.loading.replace_rows import IdJoin, replace_rows, without_dropped
+from omnigraph.spark.loading.splits import splits_of, tasks_of
+from omnigraph.spark.loading.stage_task import StageConfig, stage_frame, stage_splits
+from omnigraph.spark.loading.staged import Staging, most_violations
+from omnigraph.spark.messages import ANSWER_DDL, answers_of
 from omnigraph.storage import inputs
 from omnigraph.storage.commit.prepared import Prepared, PreparedTable
 from omnigraph.storage.commit.protocol import Write, run
@@ -42,7 +41,7 @@ from omnigraph.write.load.tabular import parse_part
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class LoadTarget:
     """Where a job writes, and under which name it can be found again."""
 
     store: GraphStore
@@ -60,7 +59,12 @@ class LoadJob:
     """One load. `read` first, then `commit`; `remove_files` when either fails."""
 
     def __init__(
-        self, cluster: Cluster, target: Target, request: LoadRequest, parts: Sequence[Part], report: ProgressListener
+        self,
+        cluster: Cluster,
+        target: LoadTarget,
+        request: LoadRequest,
+        parts: Sequence[Part],
+        report: ProgressListener,
     ) -> None:
         self._cluster = cluster
         self._target = target
@@ -83,7 +87,7 @@ class LoadJob:
             numbers = [number for number, part in enumerate(self._parts) if part.table is None]
             splits = [replace(split, part=numbers[split.part]) for split in splits]
             self._tables = self._stage_tables()
-            self._order = Order(
+            self._config = StageConfig(
                 self._target.catalog,
                 files,
                 tuple(splits),
@@ -138,12 +142,12 @@ class LoadJob:
         return StageTable.of(self._target.store.location, pin.location, pin.branch, handle.version)
 
     def _read_files(self, stage: Stage) -> None:
-        tasks = tasks_of(self._order.splits)
+        tasks = tasks_of(self._config.splits)
         if not tasks:
             return
-        frame = self._cluster.each(len(tasks), stage_splits(self._order, tasks), ANSWER_DDL)
+        frame = self._cluster.each(len(tasks), stage_splits(self._config, tasks), ANSWER_DDL)
         answers = answers_of(self._cluster.collect(frame, stage))
-        self.staging.take(None, [split.part for split in self._order.splits], answers)
+        self.staging.take(None, [split.part for split in self._config.splits], answers)
         self._note_written()
 
     def _read_frame(self, number: int, part: Part, stage: Stage) -> None:
@@ -154,7 +158,7 @@ class LoadJob:
         list(parse_part(Part(part.name, Format.ARROW, type_, columns), 1))  # refuses unknown columns
         self.staging.counts.setdefault(type_.table_key, 0)
         plain = replace(part, table=None)
-        frame = part.table.mapInArrow(stage_frame(self._order, plain), ANSWER_DDL)
+        frame = part.table.mapInArrow(stage_frame(self._config, plain), ANSWER_DDL)
         self.staging.take(number, (), answers_of(self._cluster.collect(frame, stage)))
         self._note_written()
 
@@ -176,18 +180,18 @@ class LoadJob:
                 self.staging.found[split] = [replace(each, line=each.line + before) for each in rows]
         if not again:
             return
-        order = replace(self._order, tables={}, first_lines=again)
+        config = replace(self._config, tables={}, first_lines=again)
         tasks = [range(number, number + 1) for number in again]
-        frame = self._cluster.each(len(tasks), stage_splits(order, tasks), ANSWER_DDL)
+        frame = self._cluster.each(len(tasks), stage_splits(config, tasks), ANSWER_DDL)
         repeated = Staging([])
-        repeated.take(None, [split.part for split in order.splits], answers_of(self._cluster.collect(frame, stage)))
+        repeated.take(None, [split.part for split in config.splits], answers_of(self._cluster.collect(frame, stage)))
         self.staging.found |= repeated.found
         self.staging.fatal |= repeated.fatal
 
     def _prepare(self, workspace: Workspace) -> Prepared[None]:
         self._require_same_lineage(workspace)
         with Stage("check", self._report, self.timings) as stage:
-            rules = LoadCheck(self._cluster, self._order, self.staging, self._request, workspace, self._tables)
+            rules = LoadCheck(self._cluster, self._config, self.staging, self._request, workspace, self._tables)
             self.checked = rules.check(self.checked.found, stage)
             stage.rows = self.staging.rows
         tables = {}
@@ -221,14 +225,14 @@ class LoadJob:
         if stored and key not in self.staging.fresh:
             at = replace(table, version=handle.version)
             looks_up = is_small_against(handle, "id", rows, stored)
-            done = merge_rows.replace_rows(self._cluster, Meeting(table, at, pieces, stored, looks_up))
+            done = replace_rows(self._cluster, IdJoin(table, at, pieces, stored, looks_up))
             self._note(key, done.fragments)
             after = pin.row_count + rows - done.rows
             staged = staged_update(handle, done.fragments, done.changed, done.removed, after)
             if not done.rows:
                 staged = staged_append(handle, done.fragments, after)
         else:
-            fragments = merge_rows.without_dropped(self._cluster, table, pieces)
+            fragments = without_dropped(self._cluster, table, pieces)
             self._note(key, fragments)
             staged = (
                 staged_overwrite(handle, fragments, rows)

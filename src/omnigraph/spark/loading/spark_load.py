@@ -17,7 +17,7 @@ from omnigraph.history.control import known_branch
 from omnigraph.history.load import Destination, make_branch, unmake_branch, with_indexes
 from omnigraph.progress import ProgressListener, reporter
 from omnigraph.spark.cluster import Cluster
-from omnigraph.spark.load_job import LoadJob, Target
+from omnigraph.spark.loading.load_job import LoadJob, LoadTarget
 from omnigraph.spark.session import active_session, require_spark
 from omnigraph.storage import lineage
 from omnigraph.storage.manifest import Commit
@@ -80,7 +80,7 @@ def load(
         created = make_branch(store, destination)
         job = LoadJob(
             cluster,
-            Target(store, schema, destination.branch, destination.actor, job_id or ids.new_ulid()),
+            LoadTarget(store, schema, destination.branch, destination.actor, job_id or ids.new_ulid()),
             request,
             parts,
             report,

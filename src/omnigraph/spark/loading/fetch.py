@@ -18,10 +18,10 @@ from omnigraph import limits
 from omnigraph.errors import ResourceLimitExceeded
 from omnigraph.spark.cluster import Cluster
 from omnigraph.spark.key_task import KeyOrder, StagedPiece, StoredPiece
-from omnigraph.spark.reading import Lines
-from omnigraph.spark.stage_task import Order
-from omnigraph.spark.staged import SplitId, Staging
-from omnigraph.spark.wire import Answer, batch_of
+from omnigraph.spark.loading.splits import ParsedSplit
+from omnigraph.spark.loading.stage_task import StageConfig
+from omnigraph.spark.loading.staged import SplitId, Staging
+from omnigraph.spark.messages import Answer, batch_of
 from omnigraph.storage.remote_stage import read_staged, read_stored, read_whole
 from omnigraph.storage.tables import Handle
 from omnigraph.text_hash import hash_texts
@@ -102,7 +102,7 @@ def fetch_stored(cluster: Cluster, order: KeyOrder, wanted: Wanted, pieces: Sequ
 
 
 def lines_of_rows(
-    cluster: Cluster, order: Order, staging: Staging, rows: Mapping[str, Sequence[int]]
+    cluster: Cluster, config: StageConfig, staging: Staging, rows: Mapping[str, Sequence[int]]
 ) -> dict[tuple[str, int], tuple[int, int]]:
     """Part and line of rows, by table key and place: the splits they came from are read again."""
     asked: dict[SplitId, dict[str, dict[int, int]]] = {}
@@ -113,7 +113,7 @@ def lines_of_rows(
     found: dict[tuple[str, int], tuple[int, int]] = {}
     again = []
     for split, keys in asked.items():
-        if order.parts[split[0]].table is None:
+        if config.parts[split[0]].table is None:
             again.append((split, keys))
             continue
         bad = [each.line for each in staging.found.get(split, ())]
@@ -122,26 +122,26 @@ def lines_of_rows(
             for position, place in positions.items():
                 found[key, place] = (split[0], _skipping(position + 1, bad, before) + before)
     if again:
-        about = sum(order.splits[number].weight for (_, number), _ in again) // _ROW_BYTES
-        for answer in cluster.answers(len(again), _numbering(order, staging, again), about):
+        about = sum(config.splits[number].weight for (_, number), _ in again) // _ROW_BYTES
+        for answer in cluster.answers(len(again), _numbering(config, staging, again), about):
             split, keys = again[answer.number]
             for position, line in answer.body:
                 found[answer.word, keys[answer.word][position]] = (split[0], line)
     return found
 
 
-def _numbering(order: Order, staging: Staging, again: list[Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def _numbering(config: StageConfig, staging: Staging, again: list[Any]) -> Callable[[Iterator[Any]], Iterator[Any]]:
     before = [staging.lines_before(split) for split, _ in again]
 
     def run(batches: Iterator[Any]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for task in batch.column(0).to_pylist():
                 (part, number), keys = again[task]
-                split = order.splits[number]
+                split = config.splits[number]
                 seen = dict.fromkeys(keys, 0)
                 wanted = {key: np.sort(np.fromiter(positions, np.int64)) for key, positions in keys.items()}
                 answers = []
-                for parsed in Lines(order.catalog, order.parts[part], split, before[task] + 1, order.most):
+                for parsed in ParsedSplit(config.catalog, config.parts[part], split, before[task] + 1, config.most):
                     for key in keys:
                         for rows in parsed.rows.get(key, ()):
                             lines = rows.rows.column(LINE).to_numpy()

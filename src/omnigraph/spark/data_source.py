@@ -15,9 +15,9 @@ from pyspark.sql.types import StructType
 
 from omnigraph import ids
 from omnigraph.errors import InputError
-from omnigraph.spark.opened import chosen_columns, moment, pinned_in
-from omnigraph.spark.pushdown import NO_SIEVE, sieve
-from omnigraph.spark.types import carried_batch, carried_schema, spark_schema
+from omnigraph.spark.frames import chosen_columns, moment, pinned_in
+from omnigraph.spark.pushdown import NO_FILTERS, push_filters
+from omnigraph.spark.types import spark_schema, transfer_batch, transfer_schema
 from omnigraph.storage.fragments import TableAt, fragment_groups, scan_fragments
 from omnigraph.storage.location import Location, parse_location
 from omnigraph.storage.store import GraphStore
@@ -128,22 +128,22 @@ class Reader(DataSourceReader):
     def __init__(self, table: TableAt, columns: list[str], schema: StructType) -> None:
         self._table = table
         self._columns = columns
-        self._carried: pa.Schema = carried_schema(schema)
-        self._sieve = NO_SIEVE
+        self._target: pa.Schema = transfer_schema(schema)
+        self._pushed = NO_FILTERS
         self.pushFilters = _PushFilters(self.keep_filters)  # type: ignore[method-assign]
 
     def partitions(self) -> list[InputPartition]:
-        return [] if self._sieve.empty else [InputPartition(group) for group in fragment_groups(self._table)]
+        return [] if self._pushed.empty else [InputPartition(group) for group in fragment_groups(self._table)]
 
     def keep_filters(self, filters: list[Any]) -> None:
         """Remember filters that Spark offers; it applies all of them once more by itself."""
-        self._sieve = sieve(filters, self._table.schema)
+        self._pushed = push_filters(filters, self._table.schema)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if partition.value is None:  # Spark's stand-in when there is nothing to read
             return
-        for batch in scan_fragments(self._table, partition.value, self._columns, self._sieve.filters):
-            yield carried_batch(batch, self._carried)
+        for batch in scan_fragments(self._table, partition.value, self._columns, self._pushed.filters):
+            yield transfer_batch(batch, self._target)
 
 
 class _PushFilters:

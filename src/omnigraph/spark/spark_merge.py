@@ -1,22 +1,23 @@
 """`ogs.merge`: a merge with the rows on executors, which `Graph.branches.merge` uses for many rows.
 
-The same code decides about ids, conflicts and rules; only what looks at whole rows is done by tasks, see
-`merge_task.py`. The driver holds ids, row ids and the columns that rules about rows together look at. Nothing is staged
-before it is certain that there is no conflict; what an attempt staged in vain is removed.
+The same code as in an embedded merge decides about ids, conflicts and rules. Tasks only compare, check and stage whole
+rows: each gets row ids and reads the rows by itself. The driver holds ids, row ids and the columns that rules about
+sets of rows look at. Nothing is staged before it is certain that there is no conflict; what an attempt staged in vain
+is removed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph import ids, limits
+from omnigraph import failpoints, ids, limits
 from omnigraph.errors import Conflict, CorruptGraph, ResourceLimitExceeded
 from omnigraph.graph import Graph
 from omnigraph.history.merge.engine import MergeEngine, with_given
@@ -28,26 +29,23 @@ from omnigraph.history.merge.source import MergeSource, require_unchanged
 from omnigraph.history.merge.validate import broken_values
 from omnigraph.schema.catalog import EdgeType, NodeType
 from omnigraph.spark.cluster import Cluster
-from omnigraph.spark.merge_task import (
-    CHUNK,
-    NEW,
-    OTHER,
-    PLACE,
-    PLACE_DDL,
-    ROW,
-    GroupTask,
-    checking,
-    comparing,
-    staging,
-    write_put,
-)
+from omnigraph.spark.messages import ANSWER_DDL, Answer, answers_of, batch_of
 from omnigraph.spark.session import active_session, require_spark
-from omnigraph.spark.wire import ANSWER_DDL, answers_of
+from omnigraph.storage.blobs import has_blobs
 from omnigraph.storage.commit.prepared import PreparedTable
 from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.fragments import TableAt
-from omnigraph.storage.images import rows_at
-from omnigraph.storage.remote_stage import StageTable, remove_staged, staged_replacement
+from omnigraph.storage.images import RowIds, rows_at
+from omnigraph.storage.pace import Pace
+from omnigraph.storage.remote_stage import (
+    StageTable,
+    remove_staged,
+    rows_of,
+    staged_replacement,
+    with_row_ids,
+    write_rows,
+)
+from omnigraph.storage.same_rows import differing_rows
 from omnigraph.storage.stage import Found, locate
 from omnigraph.storage.store import GraphStore
 from omnigraph.storage.tables import Handle
@@ -78,14 +76,14 @@ def merge(
     )
 
 
-def carrier(workspace: Workspace, source: MergeSource) -> MergeEngine:
+def spark_merge(workspace: Workspace, source: MergeSource) -> MergeEngine:
     """The engine of one attempt of a merge, on the session of this process.
 
     Raises:
         MissingExtra: pyspark or Java is not installed.
     """
     require_spark()
-    return OnSpark(Cluster(active_session(), "merge"), workspace.store, source)
+    return SparkMerge(Cluster(active_session(), "merge"), workspace.store, source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +104,7 @@ class _Put:
     given: pa.Table
 
 
-class OnSpark:
+class SparkMerge:
     """One attempt of a merge on Spark. Few rows are looked at in this process."""
 
     engine = ENGINE
@@ -264,3 +262,116 @@ def _write_given(table: StageTable, handle: Handle, given: pa.Table, replaced: F
         if among.any():
             fragments += write_put(table, handle, given.filter(pa.array(among)), others[among])
     return fragments
+
+
+#: Number of the task, and the row's id in the version that it is read from.
+CHUNK, ROW = "chunk", "row"
+
+#: A row's place among those asked about, and its row id on the other side: of the row it is compared with, or of the
+#: one that it takes the place of (`NEW` for none).
+PLACE, OTHER = "place", "other"
+NEW = -1
+
+PLACE_DDL = "place long"
+_PLACE = pa.schema([(PLACE, pa.int64())])
+
+GroupTask: TypeAlias = Callable[[pa.Table], pa.Table]
+
+
+def comparing(theirs: TableAt, ours: TableAt, columns: Sequence[str]) -> GroupTask:
+    """Places of the rows that are not the same in both versions."""
+
+    def run(group: pa.Table) -> pa.Table:
+        one, other = theirs.open(), ours.open()
+        rows, others = _row_ids(group, ROW), _row_ids(group, OTHER)
+        mask = np.zeros(len(rows), np.bool_)
+        pace = _pace(one)
+        for start, stop in pace.steps(0, len(rows)):
+            left = rows_at(one, rows[start:stop], columns, len(rows))
+            right = rows_at(other, others[start:stop], columns, len(rows))
+            mask[start:stop] = differing_rows(left, right)
+            pace.took(stop - start, max(left.nbytes, right.nbytes))
+        return pa.table([group.column(PLACE).to_numpy()[mask]], schema=_PLACE)
+
+    return run
+
+
+def checking(type_: NodeType | EdgeType, theirs: TableAt, columns: Sequence[str]) -> GroupTask:
+    """Rows that break a rule about a row alone, as answers."""
+
+    def run(group: pa.Table) -> pa.Table:
+        number = group.column(CHUNK)[0].as_py()
+        found = [
+            Answer(number, "conflict", [each.row_id, each.kind, each.message])
+            for rows in _batches(theirs, group, columns)
+            for each in broken_values(type_, rows)
+        ]
+        return pa.Table.from_batches([batch_of(found)])
+
+    return run
+
+
+def staging(theirs: TableAt, target: StageTable, columns: Sequence[str]) -> GroupTask:
+    """Write rows of the source as fragments of the target. All of a group are new, or all keep a row id."""
+
+    def run(group: pa.Table) -> pa.Table:
+        failpoints.reach("spark.before_fragment")
+        others = group.column(OTHER).to_numpy()
+        handle = target.open()
+        fragments: list[str] = []
+        done = 0
+        for rows in _gathered(_batches(theirs, group, columns)):
+            kept = others[done : done + rows.num_rows]
+            fragments += write_put(target, handle, rows, kept)
+            done += rows.num_rows
+        answer = Answer(group.column(CHUNK)[0].as_py(), "new", fragments)
+        return pa.Table.from_batches([batch_of([answer])])
+
+    return run
+
+
+def write_put(target: StageTable, handle: Handle, rows: pa.Table, kept: npt.NDArray[np.int64]) -> list[str]:
+    """Stage rows, either all new or each with the row id of the row that it replaces."""
+    written = write_rows(target, handle, rows.select(handle.schema.names))
+    if kept[0] == NEW:
+        return written
+    fragments, start = [], 0
+    for fragment in written:
+        stop = start + rows_of(fragment)
+        fragments.append(with_row_ids(fragment, kept[start:stop].astype(np.uint64)))
+        start = stop
+    return fragments
+
+
+def _batches(table: TableAt, group: pa.Table, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """The rows of a group, some at a time, in its order."""
+    handle, wanted = table.open(), _row_ids(group, ROW)
+    pace = _pace(handle)
+    for start, stop in pace.steps(0, len(wanted)):
+        rows = rows_at(handle, wanted[start:stop], columns, len(wanted))
+        pace.took(stop - start, rows.nbytes)
+        yield rows
+
+
+def _gathered(batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """Batches together, until they are worth a file."""
+    waiting: list[pa.Table] = []
+    size = 0
+    for rows in batches:
+        waiting.append(rows)
+        size += rows.nbytes
+        if size >= limits.STAGE_BYTES:
+            yield pa.concat_tables(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield pa.concat_tables(waiting)
+
+
+def _pace(handle: Handle) -> Pace:
+    most = limits.DELTA_BLOB_BATCH_ROWS if has_blobs(handle.schema) else limits.DELTA_BATCH_ROWS
+    return Pace(most, limits.DELTA_BATCH_BYTES)
+
+
+def _row_ids(group: pa.Table, name: str) -> RowIds:
+    values: Any = group.column(name).to_numpy()
+    return np.asarray(values, np.uint64)

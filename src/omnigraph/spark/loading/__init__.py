@@ -1,0 +1,1 @@
+"""Loading files and DataFrames on Spark: split, stage on the executors, check, commit once."""
