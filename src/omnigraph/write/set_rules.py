@@ -150,38 +150,47 @@ def existing_ids(change: Resolved, proposal: Proposal) -> Iterator[pa.Table]:
 
 
 def unique(change: Resolved, proposal: Proposal) -> Iterator[pa.Table]:
-    """Rows with a tuple that an earlier row of the write or a stored row that stays has. A null exempts a row.
+    """Rows with a tuple that an earlier row of the write or a stored row that stays has, for every ``@unique``."""
+    for columns in change.type.uniques:
+        yield from unique_on(change, proposal, columns)
+
+
+def unique_on(change: Resolved, proposal: Proposal, columns: tuple[str, ...]) -> Iterator[pa.Table]:
+    """The same for one ``@unique``. A null exempts a row.
 
     A stored row is named as the other holder before a row of the write. Rows that only clash with each other come
     first.
     """
-    for columns in change.type.uniques:
-        texts = tuple_texts(change.type, change.rows, columns)
-        first = _repeats(texts)
-        holders = _stored_holders(change, proposal, columns, texts)
-        is_held = np.zeros(len(texts), bool) if holders is None else _mask(pc.is_valid(holders))
-        rows = np.concatenate([np.flatnonzero((first >= 0) & ~is_held), np.flatnonzero(is_held)])
-        if len(rows) == 0:
-            continue
-        ids = id_column(change.rows)
-        other = ids.take(pa.array(first[rows], mask=first[rows] < 0))
-        if holders is not None:
-            other = pc.coalesce(holders.take(pa.array(rows)), other)
-        shown = _shown(change, columns, rows)
-        yield _table(SetRule.UNIQUE, change.type, rows, ids.take(pa.array(rows)), columns, shown, other)
+    texts = tuple_texts(change.type, change.rows, columns)
+    first = _repeats(texts)
+    holders = _stored_holders(change, proposal, columns, texts)
+    is_held = np.zeros(len(texts), bool) if holders is None else _mask(pc.is_valid(holders))
+    rows = np.concatenate([np.flatnonzero((first >= 0) & ~is_held), np.flatnonzero(is_held)])
+    if len(rows) == 0:
+        return
+    ids = id_column(change.rows)
+    other = ids.take(pa.array(first[rows], mask=first[rows] < 0))
+    if holders is not None:
+        other = pc.coalesce(holders.take(pa.array(rows)), other)
+    shown = _shown(change, columns, rows)
+    yield _table(SetRule.UNIQUE, change.type, rows, ids.take(pa.array(rows)), columns, shown, other)
 
 
 def missing_endpoints(change: Resolved, proposal: Proposal) -> Iterator[pa.Table]:
-    """Edges that are put and whose node is not there afterwards."""
-    if not isinstance(change.type, EdgeType):
-        return
-    for column, node in change.type.endpoints:
-        ends = change.rows.column(column).combine_chunks()
-        missing = _missing_nodes(proposal, node, pc.unique(ends))
-        if len(missing):
-            rows = _where(pc.is_in(ends, value_set=missing))
-            ids, values = (change.rows.column(name).take(pa.array(rows)) for name in ("id", column))
-            yield _table(SetRule.ENDPOINT, change.type, row=rows, id=ids, columns=(column,), value=values)
+    """Edges that are put and whose node is not there afterwards, at either end."""
+    if isinstance(change.type, EdgeType):
+        for column, node in change.type.endpoints:
+            yield from missing_endpoints_at(change, proposal, column, node)
+
+
+def missing_endpoints_at(change: Resolved, proposal: Proposal, column: str, node: str) -> Iterator[pa.Table]:
+    """The same at one end."""
+    ends = change.rows.column(column).combine_chunks()
+    missing = _missing_nodes(proposal, node, pc.unique(ends))
+    if len(missing):
+        rows = _where(pc.is_in(ends, value_set=missing))
+        ids, values = (change.rows.column(name).take(pa.array(rows)) for name in ("id", column))
+        yield _table(SetRule.ENDPOINT, change.type, row=rows, id=ids, columns=(column,), value=values)
 
 
 def stranded_edges(change: Resolved, proposal: Proposal) -> Iterator[pa.Table]:

@@ -14,33 +14,35 @@ from omnigraph.storage.faults import panics_as_damage
 from omnigraph.storage.inspect import DAMAGE, damage_of
 from omnigraph.storage.snapshot import Snapshot
 from omnigraph.storage.store import GraphStore
-from omnigraph.upkeep.verify import control, deep, history, schemas, tables
-from omnigraph.upkeep.verify.branch import CARDINALITY, ENDPOINTS, IDS, KEYS, UNIQUE, VALUES, BranchCheck
-from omnigraph.upkeep.verify.patience import lasting
-from omnigraph.upkeep.verify.report import Ledger, Problem, VerifyCheck, VerifyReport
+from omnigraph.upkeep.verify import control_checks, history_checks, table_checks
+from omnigraph.upkeep.verify.report import Ledger, Problem, VerifyCheck, VerifyReport, lasting
+from omnigraph.upkeep.verify.row_checks import CARDINALITY, ENDPOINTS, IDS, KEYS, UNIQUE, VALUES, BranchCheck
 
 __all__ = ["CHECKS", "Problem", "VerifyCheck", "VerifyReport", "verify"]
 
 #: Every check by its stable name, in the order of the report.
 CHECKS: dict[str, str] = {
-    schemas.CHECK: "the schema files belong together, each branch has an accepted schema",
-    history.MANIFEST: "each branch is readable and its present follows from its history",
-    history.LINEAGE: "each head is the newest commit and leads back to the first",
-    history.MIRRORS: "the copies of the commits and of their actors are complete",
-    tables.PINS: "each table has the version, transaction and row count that the graph names",
-    tables.FILES: "every data file of the tables is there and readable",
-    tables.COLUMNS: "each table has the columns of its type",
-    tables.HEADS: "no table moved past what the graph shows",
+    control_checks.SCHEMA: "the schema files belong together, each branch has an accepted schema",
+    history_checks.MANIFEST: "each branch is readable and its present follows from its history",
+    history_checks.LINEAGE: "each head is the newest commit and leads back to the first",
+    history_checks.MIRRORS: "the copies of the commits and of their actors are complete",
+    table_checks.PINS: "each table has the version, transaction and row count that the graph names",
+    table_checks.FILES: "every data file of the tables is there and readable",
+    table_checks.COLUMNS: "each table has the columns of its type",
+    table_checks.HEADS: "no table moved past what the graph shows",
     IDS: "no id occurs twice",
     KEYS: "ids are the texts of their keys",
     VALUES: "@range, @check and enums hold",
     UNIQUE: "@unique holds",
     ENDPOINTS: "every edge finds its nodes",
     CARDINALITY: "@card holds for every source with edges",
-    tables.INDEXES: "every index gives answers",
-    control.RECORDS: "no interrupted write is left",
-    control.REFS: "no table has a branch that the graph does not have",
+    table_checks.INDEXES: "every index gives answers",
+    control_checks.RECORDS: "no interrupted write is left",
+    control_checks.REFS: "no table has a branch that the graph does not have",
 }
+
+#: Those of a deep look.
+DEEP_CHECKS = {table_checks.DIGESTS: "every value of every data file is the one that was written"}
 
 
 def verify(store: GraphStore, *, look_deep: bool = False) -> VerifyReport:
@@ -59,13 +61,13 @@ def verify(store: GraphStore, *, look_deep: bool = False) -> VerifyReport:
 
 
 def _verified(store: GraphStore, stack: ExitStack, look_deep: bool) -> VerifyReport:
-    ledger = Ledger((CHECKS | deep.CHECKS if look_deep else CHECKS).items())
-    known = schemas.Schemas(store)
-    with ledger.looking_at(schemas.CHECK):
+    ledger = Ledger((CHECKS | DEEP_CHECKS if look_deep else CHECKS).items())
+    known = control_checks.SchemaFiles(store)
+    with ledger.looking_at(control_checks.SCHEMA):
         ledger.extend(lasting(known.problems))
-    looking = stack.enter_context(deep.DeepCheck(store, ledger)) if look_deep else None
+    looking = stack.enter_context(table_checks.DigestCheck(store, ledger)) if look_deep else None
     checking = BranchCheck(store, ledger, looking.damaged if looking else frozenset())
-    lineages = history.Lineages()
+    lineages = history_checks.Lineages()
     locations: set[str] = set()
     for ref in store.branch_refs():
         if ref.name == ids.SCHEMA_APPLY_LOCK:
@@ -88,11 +90,11 @@ def _verified(store: GraphStore, stack: ExitStack, look_deep: bool) -> VerifyRep
                 break
             ledger.take_back(found)  # a schema change removed what it dropped while this was looked at
     ledger.extend(lineages.lost_merges())
-    with ledger.looking_at(control.RECORDS):
-        ledger.extend(lasting(lambda: control.pending_records(store)))
-        ledger.extend(control.audit_problems(store))
-    with ledger.looking_at(control.REFS, len(locations)):
-        ledger.extend(control.unreachable_refs(store, locations))
+    with ledger.looking_at(control_checks.RECORDS):
+        ledger.extend(lasting(lambda: control_checks.pending_records(store)))
+        ledger.extend(control_checks.audit_problems(store))
+    with ledger.looking_at(control_checks.REFS, len(locations)):
+        ledger.extend(control_checks.unreachable_refs(store, locations))
     return ledger.report()
 
 
@@ -104,41 +106,41 @@ def _is_outdated(store: GraphStore, snapshot: Snapshot) -> bool:
 
 
 def _snapshot(store: GraphStore, ledger: Ledger, branch: str) -> Snapshot | None:
-    with ledger.looking_at(history.MANIFEST):
+    with ledger.looking_at(history_checks.MANIFEST):
         try:
-            snapshot = history.read_branch(store, branch)
-            ledger.extend(history.manifest_problems(snapshot))
+            snapshot = history_checks.read_branch(store, branch)
+            ledger.extend(history_checks.manifest_problems(snapshot))
             return snapshot
         except BranchNotFound:
             pass  # deleted since it was listed
         except DAMAGE as error:
-            ledger.add(history.MANIFEST, branch, None, f"the branch cannot be read: {damage_of(error)}")
+            ledger.add(history_checks.MANIFEST, branch, None, f"the branch cannot be read: {damage_of(error)}")
     return None
 
 
-def _account(store: GraphStore, ledger: Ledger, lineages: history.Lineages, snapshot: Snapshot) -> None:
+def _account(store: GraphStore, ledger: Ledger, lineages: history_checks.Lineages, snapshot: Snapshot) -> None:
     """What a branch says about its own history."""
     branch = snapshot.branch
-    with ledger.looking_at(history.LINEAGE):
+    with ledger.looking_at(history_checks.LINEAGE):
         try:
             ledger.extend(lineages.problems(store, snapshot))
         except DAMAGE as error:
-            ledger.add(history.LINEAGE, branch, None, f"its commits cannot be read: {damage_of(error)}")
-    with ledger.looking_at(history.MIRRORS):
+            ledger.add(history_checks.LINEAGE, branch, None, f"its commits cannot be read: {damage_of(error)}")
+    with ledger.looking_at(history_checks.MIRRORS):
         try:
             with panics_as_damage():
-                ledger.extend(lasting(lambda: history.mirror_problems(store, branch)))
+                ledger.extend(lasting(lambda: history_checks.mirror_problems(store, branch)))
         except BranchNotFound:
             pass
         except DAMAGE as error:
-            ledger.extend([history.unreadable_mirror(snapshot, damage_of(error))])
+            ledger.extend([history_checks.unreadable_mirror(snapshot, damage_of(error))])
 
 
 def _moved(store: GraphStore, ledger: Ledger, snapshot: Snapshot) -> None:
-    with ledger.looking_at(tables.HEADS, len(snapshot.pins)):
+    with ledger.looking_at(table_checks.HEADS, len(snapshot.pins)):
         try:
-            ledger.extend(lasting(lambda: tables.drift_problems(store, snapshot.branch)))
+            ledger.extend(lasting(lambda: table_checks.drift_problems(store, snapshot.branch)))
         except BranchNotFound:
             pass
         except DAMAGE as error:
-            ledger.add(tables.HEADS, snapshot.branch, None, f"its tables cannot be looked at: {damage_of(error)}")
+            ledger.add(table_checks.HEADS, snapshot.branch, None, f"its tables cannot be looked at: {damage_of(error)}")

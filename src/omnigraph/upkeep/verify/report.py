@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+
+from omnigraph import limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,3 +151,16 @@ class Ledger:
         )
         problems = tuple(sorted(self._problems, key=lambda each: order.index(each.check)))
         return VerifyReport(all(problem.harmless for problem in problems), checks, problems)
+
+
+def lasting(find: Callable[[], list[Problem]]) -> list[Problem]:
+    """The problems that are still there after a while, as they were found at first and again each time: some states are
+    wrong only while a live writer passes through them."""
+    found = find()
+    for pause in limits.VERIFY_PATIENCE_SECONDS:
+        if not found:
+            break
+        time.sleep(pause)
+        again = set(find())
+        found = [problem for problem in found if problem in again]
+    return found
