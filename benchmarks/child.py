@@ -33,7 +33,7 @@ def run(function: str, **arguments: Any) -> Any:
 
 def import_rooms() -> None:
     """Import what `omnigraph.open` would import on its first call, where imports are not part of the time."""
-    for room in ("graph.opening", "history.staged_schema", "storage.recovery.sweep"):
+    for room in ("graph.opening", "history.schema_apply", "storage.recovery.sweep"):
         importlib.import_module(f"omnigraph.{room}")
 
 

@@ -36,16 +36,16 @@ if TYPE_CHECKING:
     from omnigraph.history.diff import DiffStats as DiffStats
     from omnigraph.history.entity_changes import ChangeBatch as ChangeBatch
     from omnigraph.history.entity_changes import EntityChange as EntityChange
-    from omnigraph.history.evolve import SchemaApplied as SchemaApplied
     from omnigraph.history.export import ExportResult as ExportResult
     from omnigraph.history.feed.baseline import Baseline as Baseline
-    from omnigraph.history.feed.commit import CommitChanges as CommitChanges
-    from omnigraph.history.feed.commit import CommitPage as CommitPage
+    from omnigraph.history.feed.commit_changes import CommitChanges as CommitChanges
+    from omnigraph.history.feed.commit_changes import CommitPage as CommitPage
     from omnigraph.history.feed.page import ChangeBlock as ChangeBlock
     from omnigraph.history.feed.page import ChangePage as ChangePage
-    from omnigraph.history.merge.result import MergedRows as MergedRows
-    from omnigraph.history.merge.result import MergeResult as MergeResult
-    from omnigraph.history.merge.result import RowConflict as RowConflict
+    from omnigraph.history.merge.merge_result import MergedRows as MergedRows
+    from omnigraph.history.merge.merge_result import MergeResult as MergeResult
+    from omnigraph.history.merge.merge_result import RowConflict as RowConflict
+    from omnigraph.history.schema_apply import SchemaApplied as SchemaApplied
     from omnigraph.progress import Progress as Progress
     from omnigraph.progress import ProgressListener as ProgressListener
     from omnigraph.query.describe import Operation as Operation
@@ -126,12 +126,12 @@ _HOMES = {
     "omnigraph.write.load.result": "LoadResult",
     "omnigraph.progress": "Progress ProgressListener",
     # merging
-    "omnigraph.history.merge.result": "MergeResult MergedRows RowConflict",
+    "omnigraph.history.merge.merge_result": "MergeResult MergedRows RowConflict",
     # changes between states
     "omnigraph.history.diff": "Diff DiffStats",
     "omnigraph.history.entity_changes": "ChangeBatch EntityChange",
     "omnigraph.history.feed.page": "ChangeBlock ChangePage",
-    "omnigraph.history.feed.commit": "CommitChanges CommitPage",
+    "omnigraph.history.feed.commit_changes": "CommitChanges CommitPage",
     "omnigraph.history.feed.baseline": "Baseline",
     # schema
     "omnigraph.schema.catalog": (
@@ -143,7 +143,7 @@ _HOMES = {
         "RenameType UnsupportedChange UpdatePropertyMetadata UpdateTypeMetadata WidenProperty"
     ),
     "omnigraph.schema.findings": "SchemaFinding",
-    "omnigraph.history.evolve": "SchemaApplied",
+    "omnigraph.history.schema_apply": "SchemaApplied",
     # upkeep
     "omnigraph.upkeep.indexes": "IndexReport PendingIndex",
     "omnigraph.upkeep.verify.report": "Problem VerifyCheck VerifyReport",

@@ -63,6 +63,15 @@ def branch_name(text: str) -> str:
     return name
 
 
+def known_branch(text: str) -> str:
+    """A branch as a caller names it, in its normal form; main has one too.
+
+    >>> known_branch(" main ")
+    'main'
+    """
+    return MAIN if text.strip() == MAIN else branch_name(text)
+
+
 def _why_not_a_branch(name: str) -> str | None:
     if not name:
         return "it is empty"

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 import omnigraph as og
-from omnigraph.history.merge.result import MergeResult
+from omnigraph.history.merge.merge_result import MergeResult
 from omnigraph.write.change import Change, Mode
 
 SCHEMA = """

@@ -9,7 +9,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import MergeConflict
-from omnigraph.history.merge.plan import Disposition, plan_tables
+from omnigraph.history.merge.table_plan import Disposition, plan_tables
 from omnigraph.storage.manifest import Pin, pin_metadata
 from omnigraph.storage.snapshot import Snapshot
 from tests.merge.branches import apart, edges, gone, people, state

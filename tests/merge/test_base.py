@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph import limits
-from omnigraph.history.merge.base import distances, merge_base
-from omnigraph.history.merge.source import Base, capture, find_base
+from omnigraph.history.merge.merge_source import MergeBase, capture, distances, find_base, merge_base
 from omnigraph.storage.manifest import Commit
 from tests.support import small_graphs
 
@@ -103,7 +102,7 @@ def test_the_short_way_to_a_base_finds_what_the_long_way_finds(tmp_path: Path, m
     graph.branches.merge("apart", "on")
     store = graph._store
 
-    def bases() -> dict[tuple[str, str], Base]:
+    def bases() -> dict[tuple[str, str], MergeBase]:
         pairs = itertools.permutations(graph.branches.list(), 2)
         return {(one, other): find_base(store, capture(store, one), store.snapshot(other)) for one, other in pairs}
 

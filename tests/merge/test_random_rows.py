@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from omnigraph.history.merge.rows import Side, decide
+from omnigraph.history.merge.three_way import MergeSide, decide
 from tests.merge.oracle import Row, Rows, merge_rows, same
 
 SCHEMA = pa.schema(
@@ -65,7 +65,7 @@ def random_side(rng: random.Random, base: Rows, other: Rows, ids: list[str]) -> 
     return rows
 
 
-def side_of(base: Rows, now: Rows) -> Side:
+def side_of(base: Rows, now: Rows) -> MergeSide:
     """The changes of a side, found by looking at every row."""
 
     def ids(found: list[str]) -> pa.Array:
@@ -74,7 +74,7 @@ def side_of(base: Rows, now: Rows) -> Side:
     def images(rows: Rows) -> Any:
         return lambda wanted: pa.Table.from_pylist([dict(rows[id_]) for id_ in wanted.to_pylist()], schema=SCHEMA)
 
-    return Side(
+    return MergeSide(
         inserted=ids([id_ for id_ in now if id_ not in base]),
         updated=ids([id_ for id_ in now if id_ in base and not same(base[id_], now[id_])]),
         deleted=ids([id_ for id_ in base if id_ not in now]),

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.errors import InputError, InvalidRow, MergeConflict
-from omnigraph.history.merge.result import RowConflict
+from omnigraph.history.merge.merge_result import RowConflict
 from tests.merge.branches import Apart, apart, edges, fingerprint, gone, people, state
 
 EVE, ALICE = "node:Person/Eve", "node:Person/Alice"

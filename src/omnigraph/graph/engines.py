@@ -14,7 +14,7 @@ from typing import Any
 from omnigraph import limits
 from omnigraph.errors import InputError, InternalError, MissingExtra, OmniGraphError
 from omnigraph.history.merge import engine as merging
-from omnigraph.history.merge.source import MergeSource
+from omnigraph.history.merge.merge_source import MergeSource
 from omnigraph.storage import inputs
 from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.write.load.result import LoadResult

@@ -18,8 +18,9 @@ from omnigraph.engine.run import Explanation
 from omnigraph.graph.internals import GraphInternals
 from omnigraph.graph.schema_control import SchemaControl
 from omnigraph.graph.snapshot import Snapshot
-from omnigraph.history.control import Branches, Commits, known_branch
-from omnigraph.history.resolve import At, Target, at_state, snapshot_at, snapshot_of
+from omnigraph.history.control import Branches, Commits
+from omnigraph.history.state_at import At, Target, at_state, snapshot_at, snapshot_of
+from omnigraph.ids import known_branch
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.compile import CompiledSchema, compile_schema
 from omnigraph.schema_registry import SchemaRegistry
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from omnigraph.history.export import ExportResult
     from omnigraph.history.export import Target as ExportTarget
     from omnigraph.history.feed.baseline import Baseline
-    from omnigraph.history.feed.commit import CommitChanges
+    from omnigraph.history.feed.commit_changes import CommitChanges
     from omnigraph.history.feed.page import ChangePage
     from omnigraph.history.merge.engine import MergeEngines
     from omnigraph.progress import Progress
@@ -271,7 +272,7 @@ class Graph:
             LoadResult(append on main: 1 records of 0 node and 1 edge types; commit 0...)
         """
         from omnigraph.graph.engines import spark_load
-        from omnigraph.history.load import Destination, load, with_indexes
+        from omnigraph.history.branch_load import LoadDestination, load, with_indexes
         from omnigraph.progress import reporter
         from omnigraph.upkeep.indexes import ensure_indices
         from omnigraph.write.load.gather import request_of
@@ -282,7 +283,7 @@ class Graph:
             return on_spark(self, source, mode, format=format, type=type, progress=progress, **asked)
         request = request_of(source, mode, on_error, max_rejects, format=format, type=type)
         base = known_branch(from_) if from_ is not None else None
-        destination = Destination(known_branch(branch), base, self._actor)
+        destination = LoadDestination(known_branch(branch), base, self._actor)
         store = self._writer()
         schema = self._schemas.for_rows(destination.branch, base)
         with reporter(progress) as report:
@@ -346,8 +347,8 @@ class Graph:
             >>> [(change.op, change.type, change.id) for change in graph.diff("main", "x")]
             [('delete', 'Person', 'bo'), ('delete', 'Follows', 'f1')]
         """
-        from omnigraph.history.change_filter import change_filter
         from omnigraph.history.diff import Diff
+        from omnigraph.history.entity_changes import change_filter
 
         wanted = change_filter(kinds, types, ops)
         store = self._reader()
@@ -388,7 +389,7 @@ class Graph:
             >>> graph.changes(page.cursor).blocks
             ()
         """
-        from omnigraph.history.change_filter import change_filter
+        from omnigraph.history.entity_changes import change_filter
         from omnigraph.history.feed.page import page_size
         from omnigraph.history.feed.poll import FeedRequest, poll
 
@@ -412,8 +413,8 @@ class Graph:
             >>> print(graph.commit_changes(graph.commits.head().id).stats)
             3 inserted, 0 updated, 0 deleted in Person, Follows
         """
-        from omnigraph.history.change_filter import change_filter
-        from omnigraph.history.feed.commit import commit_changes
+        from omnigraph.history.entity_changes import change_filter
+        from omnigraph.history.feed.commit_changes import commit_changes
 
         return commit_changes(self._reader(), commit_id, change_filter(kinds, types, ops))
 
@@ -437,7 +438,7 @@ class Graph:
             >>> graph.changes(graph.baseline("state.jsonl").resume_cursor).caught_up
             True
         """
-        from omnigraph.history.change_filter import change_filter
+        from omnigraph.history.entity_changes import change_filter
         from omnigraph.history.feed.baseline import baseline
 
         store = self._reader()

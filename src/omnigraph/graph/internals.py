@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from omnigraph import ids
 from omnigraph.errors import ReadOnly
-from omnigraph.history.control import known_branch
-from omnigraph.history.resolve import At, snapshot_at
+from omnigraph.history.state_at import At, snapshot_at
+from omnigraph.ids import known_branch
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.compile import CompiledSchema
 from omnigraph.schema_registry import SchemaRegistry

@@ -99,7 +99,7 @@ def _directory(location: Location) -> Location:
 
 def _put_in_order(store: GraphStore) -> None:
     """Migrate an old layout, finish interrupted writes and schema changes, fill the mirrors."""
-    from omnigraph.history.staged_schema import resolve_staging
+    from omnigraph.history.schema_apply import resolve_staging
     from omnigraph.storage.mirror import catch_up, follows
     from omnigraph.storage.recovery import sweep
 

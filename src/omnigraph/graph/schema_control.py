@@ -13,7 +13,7 @@ from omnigraph.storage.texts import text_of
 
 # A process that only reads never pays for planning and applying.
 if TYPE_CHECKING:
-    from omnigraph.history.evolve import SchemaApplied
+    from omnigraph.history.schema_apply import SchemaApplied
     from omnigraph.schema.evolve import SchemaPlan
 
 
@@ -83,7 +83,7 @@ class SchemaControl:
             >>> graph.schema.apply(graph.schema.text.replace("name: String", "name: String  nick: String?"))
             SchemaApplied(1 steps; commit 0...)
         """
-        from omnigraph.history.evolve import SchemaRequest, apply_schema
+        from omnigraph.history.schema_apply import SchemaRequest, apply_schema
 
         request = SchemaRequest(_compiled(schema), allow_data_loss, self._actor, if_hash)
         return apply_schema(self._writer(), self._schemas, request)

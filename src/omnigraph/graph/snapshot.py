@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from omnigraph.errors import InputError, TypeNotFound
-from omnigraph.history.resolve import at_state
+from omnigraph.history.state_at import at_state
 from omnigraph.ids import did_you_mean
 from omnigraph.storage.blobs import AS_BYTES
 from omnigraph.storage.faults import store_errors

@@ -21,7 +21,7 @@ from omnigraph.errors import (
     ReadSetChanged,
     StorageError,
 )
-from omnigraph.history.resolve import At, locate
+from omnigraph.history.state_at import At, locate
 from omnigraph.storage import manifest
 from omnigraph.storage.branch_entries import BranchEntry
 from omnigraph.storage.commit.publish import GraphChange

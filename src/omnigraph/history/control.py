@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from omnigraph import ids
-from omnigraph.history.resolve import At, get_commit, list_commits
+from omnigraph.history.state_at import At, get_commit, list_commits
+from omnigraph.ids import known_branch
 from omnigraph.storage.manifest import Commit
 from omnigraph.storage.store import GraphStore
 
@@ -14,8 +15,8 @@ from omnigraph.storage.store import GraphStore
 if TYPE_CHECKING:
     from omnigraph.history.branches import Branch
     from omnigraph.history.merge.engine import MergeEngines
-    from omnigraph.history.merge.resolve import Resolve
-    from omnigraph.history.merge.result import MergeResult
+    from omnigraph.history.merge.merge_result import MergeResult
+    from omnigraph.history.merge.resolution import Resolve
     from omnigraph.schema_registry import SchemaRegistry
 
 
@@ -171,8 +172,3 @@ class Commits:
 
     def __repr__(self) -> str:
         return "<commits: list(…), get(…), head(…)>"
-
-
-def known_branch(name: str) -> str:
-    """A branch as a caller names it, in its normal form."""
-    return ids.MAIN if name.strip() == ids.MAIN else ids.branch_name(name)

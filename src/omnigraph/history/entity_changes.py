@@ -1,14 +1,16 @@
 """Changes of nodes and edges as every interface shows them: what happened, and how it looked before and after.
 
 Images hold JSON values: dates and instants as text, blobs as ``base64:…``, everything else as it is. Rows become
-objects one batch at a time; `columns` keeps them in Arrow.
+objects one batch at a time; `columns` keeps them in Arrow. `ChangeFilter` says which changes a caller wants.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
+import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.errors import InputError, TypeNotFound
+from omnigraph.ids import did_you_mean
 from omnigraph.storage.delta import DELETE, INSERT, OPS, UPDATE, ChangeSlice
 from omnigraph.storage.same_rows import differing_columns
 
@@ -192,3 +196,57 @@ def _objects(values: list[tuple[str, ...]]) -> Any:
     found = np.empty(len(values), object)
     found[:] = [list(each) for each in values]
     return found
+
+
+#: Kinds in their order.
+KINDS = ("node", "edge")
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeFilter:
+    """Normal form of a filter: every member sorted and without repetitions; None lets everything through."""
+
+    kinds: tuple[str, ...] | None = None
+    types: tuple[str, ...] | None = None
+    ops: tuple[str, ...] | None = None
+
+    def wants_table(self, table_key: str) -> bool:
+        kind, _, name = table_key.partition(":")
+        return (self.kinds is None or kind in self.kinds) and (self.types is None or name in self.types)
+
+    @property
+    def wanted_ops(self) -> tuple[str, ...]:
+        return OPS if self.ops is None else self.ops
+
+    def require_known_types(self, table_keys: Sequence[str]) -> None:
+        """Refuse names of types that no state in question has."""
+        known = {key.partition(":")[2] for key in table_keys}
+        unknown = next((name for name in self.types or () if name not in known), None)
+        if unknown is not None:
+            raise TypeNotFound(f"unknown type '{unknown}'", hint=did_you_mean(unknown, known), type=unknown)
+
+    def digest(self) -> str:
+        """The same for filters that mean the same; what tokens are bound to."""
+        text = json.dumps([self.kinds, self.types, self.ops], separators=(",", ":"), ensure_ascii=False)
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def change_filter(kinds: Sequence[str] | None, types: Sequence[str] | None, ops: Sequence[str] | None) -> ChangeFilter:
+    """Check a filter as a caller gave it."""
+    return ChangeFilter(
+        _chosen("kind", kinds, KINDS),
+        _chosen("type", types, None),
+        _chosen("op", ops, OPS),
+    )
+
+
+def _chosen(what: str, given: Sequence[str] | None, known: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    if given is None:
+        return None
+    values = [given] if isinstance(given, str) else list(given)
+    for value in values:
+        if known is not None and value not in known:
+            raise InputError(f"{value!r} is no {what} of changes", hint=f"known: {', '.join(known)}")
+    if not values:
+        raise InputError(f"an empty list of {what}s lets no change through", hint="leave it out to get all of them")
+    return tuple(sorted({str(value) for value in values}))

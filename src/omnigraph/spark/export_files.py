@@ -30,7 +30,7 @@ from omnigraph.history.export import (
     parquet_schema,
     selected_pins,
 )
-from omnigraph.history.resolve import At
+from omnigraph.history.state_at import At
 from omnigraph.spark.cluster import job_errors
 from omnigraph.spark.frames import PinnedState, pinned
 from omnigraph.spark.session import active_session

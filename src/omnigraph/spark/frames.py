@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from omnigraph import ids
 from omnigraph.errors import InputError, TypeNotFound
 from omnigraph.graph import Graph
-from omnigraph.history.control import known_branch
-from omnigraph.history.resolve import At, snapshot_at
+from omnigraph.history.state_at import At, snapshot_at
+from omnigraph.ids import known_branch
 from omnigraph.schema.catalog import Catalog
 from omnigraph.spark.session import active_session
 from omnigraph.storage.fragments import TableAt

@@ -18,7 +18,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from omnigraph import ids, limits
 from omnigraph.errors import ConflictError, LimitError, OutcomeUnknown, ReadSetChanged, RecoveryRequired, StorageError
 from omnigraph.graph import Graph, open_graph
-from omnigraph.history.control import known_branch
+from omnigraph.ids import known_branch
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.compile import CompiledSchema
 from omnigraph.spark.frames import pinned

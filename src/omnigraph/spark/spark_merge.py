@@ -21,11 +21,11 @@ from omnigraph import failpoints, ids, limits
 from omnigraph.errors import Conflict, CorruptGraph, ResourceLimitExceeded
 from omnigraph.graph import Graph
 from omnigraph.history.merge.engine import MergeEngine, with_given
-from omnigraph.history.merge.plan import TablePlan
-from omnigraph.history.merge.resolve import Resolve, Settled
-from omnigraph.history.merge.result import MergeResult
-from omnigraph.history.merge.rows import Side
-from omnigraph.history.merge.source import MergeSource, require_unchanged
+from omnigraph.history.merge.merge_result import MergeResult
+from omnigraph.history.merge.merge_source import MergeSource, require_unchanged
+from omnigraph.history.merge.resolution import DecidedRows, Resolve
+from omnigraph.history.merge.table_plan import TablePlan
+from omnigraph.history.merge.three_way import MergeSide
 from omnigraph.history.merge.validate import broken_values
 from omnigraph.schema.catalog import EdgeType, NodeType
 from omnigraph.spark.cluster import Cluster
@@ -116,7 +116,7 @@ class SparkMerge:
         self._puts: dict[str, _Put] = {}
         self._written: list[tuple[StageTable, list[str]]] = []
 
-    def different(self, plan: TablePlan, source: Side, target: Side, ids: pa.Array) -> pa.Array:
+    def different(self, plan: TablePlan, source: MergeSide, target: MergeSide, ids: pa.Array) -> pa.Array:
         if len(ids) == 0:
             return ids
         theirs, ours = TableAt(self._store.location, plan.source), TableAt(self._store.location, plan.target)
@@ -129,7 +129,7 @@ class SparkMerge:
         return ids.take(pa.array(places))
 
     def put(
-        self, type_: NodeType | EdgeType, plan: TablePlan, settled: Settled, source: Side, *, checked: bool
+        self, type_: NodeType | EdgeType, plan: TablePlan, settled: DecidedRows, source: MergeSide, *, checked: bool
     ) -> pa.Table:
         theirs = TableAt(self._store.location, plan.source)
         handle = theirs.open()

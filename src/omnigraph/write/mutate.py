@@ -6,16 +6,28 @@ rows at the time of its commit. A mutation holds no stale input of its caller, s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from omnigraph import ids
+from omnigraph.errors import MissingValue, TypeNotFound
 from omnigraph.query import bind_params, check_write, parse_queries
 from omnigraph.query.syntax.tree import QueryDecl
 from omnigraph.query.temporal import to_utc
+from omnigraph.query.typed import (
+    Assignment,
+    DeleteEdge,
+    DeleteNode,
+    InsertEdge,
+    InsertNode,
+    MutationValue,
+    Statement,
+    UpdateNode,
+)
+from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, PropertyType, Scalar
 from omnigraph.schema_registry import SchemaRegistry
 from omnigraph.storage.commit.prepared import Prepared
 from omnigraph.storage.commit.protocol import Write, run
@@ -24,9 +36,12 @@ from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.manifest import Commit
 from omnigraph.storage.store import GraphStore
 from omnigraph.storage.texts import text_of
+from omnigraph.write.change import Change
+from omnigraph.write.pending_rows import PendingRows
 from omnigraph.write.stage_changes import stage_changes, typed_changes
-from omnigraph.write.statements import Pending
-from omnigraph.write.values import Values
+from omnigraph.write.stored_values import MutationValues, column
+
+_ENDPOINT = PropertyType(Scalar.STRING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +145,114 @@ class _Mutation:
     def prepare(self, workspace: Workspace) -> Prepared[_Affected]:
         schema = self.schemas.of(workspace.snapshot)
         mutation = check_write(self.query, schema.catalog)
-        values = Values(bind_params(mutation, self.params), self.now)
-        pending = Pending(workspace, schema.catalog, values)
+        values = MutationValues(bind_params(mutation, self.params), self.now)
+        pending = PendingMutation(workspace, schema.catalog, values)
         for statement in mutation.statements:
             pending.run(statement)
         staged = stage_changes(workspace, schema.catalog, typed_changes(schema.catalog, pending.changes()))
         return Prepared(_Affected(pending.nodes, pending.edges), staged.tables, made_for=schema.hash)
+
+
+class PendingMutation:
+    """Runs the statements of a mutation, in order; each sees what the ones before it did.
+
+    Nothing is written and no rule of the schema is checked here: the changes that come out go the way of every write.
+
+    Attributes:
+        nodes, edges: affected rows. An insert is one, an update all rows it matched, and a removed row counts once
+            however many statements or cascades removed it.
+    """
+
+    def __init__(self, workspace: Workspace, catalog: Catalog, values: MutationValues) -> None:
+        self.nodes = 0
+        self.edges = 0
+        self._workspace = workspace
+        self._catalog = catalog
+        self._values = values
+        self._rows_of: dict[str, PendingRows] = {}
+
+    def run(self, statement: Statement) -> None:
+        match statement:
+            case InsertNode():
+                self._insert_node(statement)
+            case InsertEdge():
+                self._insert_edge(statement)
+            case UpdateNode():
+                self._update(statement)
+            case DeleteNode():
+                self._delete_node(statement)
+            case DeleteEdge():
+                filter_ = self._values.filter(statement.where)
+                if filter_ is not None:
+                    self.edges += len(self._rows(self._catalog.edges[statement.type_name]).remove(filter_))
+
+    def changes(self) -> list[Change]:
+        """One change for each type that is different now, each row in its final image."""
+        changes = (rows.change() for rows in self._rows_of.values())
+        return [change for change in changes if change is not None]
+
+    def _insert_node(self, statement: InsertNode) -> None:
+        node = self._catalog.nodes[statement.type_name]
+        self._rows(node).insert(self._row(node, statement.assignments))
+        self.nodes += 1
+
+    def _insert_edge(self, statement: InsertEdge) -> None:
+        edge = self._catalog.edges[statement.type_name]
+        row = self._row(edge, statement.assignments)
+        row["src"] = self._endpoint(edge, "from", statement.source)
+        row["dst"] = self._endpoint(edge, "to", statement.target)
+        self._rows(edge).insert(row)
+        self.edges += 1
+
+    def _update(self, statement: UpdateNode) -> None:
+        node = self._catalog.nodes[statement.type_name]
+        stored = self._stored(statement.assignments)
+        filter_ = self._values.filter(statement.where)
+        if filter_ is not None:
+            assigned = {name: column(node.properties[name].type, [value]) for name, value in stored.items()}
+            self.nodes += self._rows(node).update(filter_, assigned)
+
+    def _delete_node(self, statement: DeleteNode) -> None:
+        """Nodes go with every edge of any type that touches them."""
+        filter_ = self._values.filter(statement.where)
+        if filter_ is None:
+            return
+        gone = self._rows(self._catalog.nodes[statement.type_name]).remove(filter_)
+        self.nodes += len(gone)
+        for edge in self._catalog.edges.values():
+            if len(gone) == 0 or edge.table_key not in self._workspace.snapshot.pins:
+                continue
+            for end, node in (("src", edge.source), ("dst", edge.target)):
+                if node == statement.type_name:
+                    self.edges += self._rows(edge).remove_touching(end, gone)
+
+    def _row(self, type_: NodeType | EdgeType, assignments: Sequence[Assignment]) -> dict[str, Any]:
+        """The stored values of a new row. An embedded vector must be assigned too: nothing embeds on write."""
+        row = self._stored(assignments)
+        for name, declared in type_.properties.items():
+            if not declared.type.nullable and name not in row:
+                raise MissingValue(
+                    f"missing required property '{name}'",
+                    hint="assign the vector, nothing is embedded here" if declared.embed else None,
+                    type=type_.name,
+                    property=name,
+                )
+        return row
+
+    def _stored(self, assignments: Sequence[Assignment]) -> dict[str, Any]:
+        return {each.property: self._values.stored(each.property, each.type, each.value) for each in assignments}
+
+    def _endpoint(self, edge: EdgeType, end: str, value: MutationValue) -> Any:
+        found = self._values.of(value)
+        if found is None:
+            raise MissingValue(f"edge {edge.name} has a null '{end}'", type=edge.name, property=end)
+        return self._values.stored(end, _ENDPOINT, value)
+
+    def _rows(self, type_: NodeType | EdgeType) -> PendingRows:
+        key = type_.table_key
+        if key not in self._rows_of:
+            snapshot = self._workspace.snapshot
+            if key not in snapshot.pins:
+                raise TypeNotFound(f"type '{type_.name}' does not exist on branch '{snapshot.branch}'", type=type_.name)
+            self._rows_of[key] = PendingRows(type_, self._workspace.readable(key))
+        return self._rows_of[key]

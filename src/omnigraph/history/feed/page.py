@@ -1,11 +1,12 @@
 """One page of changes: filled change by change until a bound is reached, then cut or closed.
 
 A page is all or nothing: everything on it was read before anything is given out. A change that is larger than a whole
-page is sent alone and never cut.
+page is sent alone and never cut. A block is what one commit or one comparison contributes to a page.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,14 +14,16 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from omnigraph import limits
+from omnigraph import ids, limits
 from omnigraph.errors import ChangeCursorRejected, InputError, ResourceLimitExceeded
 from omnigraph.history.diff import Diff, batches_of
-from omnigraph.history.entity_changes import EntityChange
-from omnigraph.history.feed.blocks import cause_of
-from omnigraph.history.feed.tokens import Position
+from omnigraph.history.entity_changes import ChangeFilter, EntityChange
+from omnigraph.history.feed.positions import FeedBinding, FeedPosition
+from omnigraph.storage import lineage
 from omnigraph.storage.delta import OrderedChanges
 from omnigraph.storage.manifest import Commit
+from omnigraph.storage.snapshot import Snapshot
+from omnigraph.storage.store import GraphStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +119,7 @@ class PageDraft:
     def is_full(self) -> bool:
         return self.changes >= self.size.changes or self.bytes >= self.size.bytes
 
-    def add(self, commit: Commit, diff: Diff, after: Position | None = None) -> Position | None:
+    def add(self, commit: Commit, diff: Diff, after: FeedPosition | None = None) -> FeedPosition | None:
         """Add a block, or as much of it as fits; returns the last change of a block that did not fit as a whole.
 
         Nothing of the block may fit on a page that holds other blocks; then it is left for the next page.
@@ -139,13 +142,13 @@ class PageDraft:
         if not is_cut or not taken:
             return None
         last = taken[-1]
-        return Position.of(f"{last.kind}:{last.type}", last.op, last.id)
+        return FeedPosition.of(f"{last.kind}:{last.type}", last.op, last.id)
 
     def holds(self, commit: Commit) -> bool:
         return bool(self.blocks) and self.blocks[-1].commit.id == commit.id
 
 
-def _changes(diff: Diff, after: Position | None, most: int) -> Iterator[EntityChange]:
+def _changes(diff: Diff, after: FeedPosition | None, most: int) -> Iterator[EntityChange]:
     """The changes of a block behind a position; images of hardly more than ``most`` of them are read."""
     keys = [pair.table_key for pair in diff.pairs]
     if after is not None and after.table_key not in keys:
@@ -157,7 +160,7 @@ def _changes(diff: Diff, after: Position | None, most: int) -> Iterator[EntityCh
             yield from batch
 
 
-def _behind(changes: OrderedChanges, position: Position) -> int:
+def _behind(changes: OrderedChanges, position: FeedPosition) -> int:
     if position.id is not None:
         place = pc.index(changes.ids, position.id).as_py()
     else:
@@ -167,3 +170,28 @@ def _behind(changes: OrderedChanges, position: Position) -> int:
     if place < 0:
         raise ChangeCursorRejected("its position is not in the history")
     return int(place) + 1
+
+
+def binding_of(store: GraphStore, snapshot: Snapshot, filter_: ChangeFilter) -> FeedBinding:
+    """What notes about a branch belong to, from any state of it."""
+    incarnation = hashlib.sha256(snapshot.identity.encode()).hexdigest()[:16]
+    return FeedBinding(lineage.genesis(store.tables, snapshot).id, snapshot.branch, incarnation, filter_.digest())
+
+
+def cause_of(commit: Commit) -> dict[str, Any]:
+    """What made a block, in the JSON form of all interfaces; times are in microseconds."""
+    found: dict[str, Any] = {"graph_commit_id": commit.id}
+    if commit.parent is not None:
+        found["parent_commit_id"] = commit.parent
+    if commit.merged_parent is not None:
+        found["merged_parent_commit_id"] = commit.merged_parent
+    found["authored_branch"] = commit.branch
+    if commit.actor is not None:
+        found["actor_id"] = commit.actor
+    found["authored_at"] = ids.micros(commit.created_at)
+    return found
+
+
+def known_types(snapshot: Snapshot) -> list[str]:
+    """Table keys of a state, dropped ones included: a feed goes back to when they were there."""
+    return [*snapshot.pins, *snapshot.hidden]

@@ -17,12 +17,11 @@ from omnigraph.errors import (
     HistoricalVersionReclaimed,
     InputError,
 )
-from omnigraph.history.change_filter import ChangeFilter
-from omnigraph.history.feed.blocks import binding_of, known_types
-from omnigraph.history.feed.commit import CommitChanges
-from omnigraph.history.feed.page import ChangePage, PageDraft, PageSize
-from omnigraph.history.feed.tokens import Binding, Cursor, PageToken, Position, seal, unseal
-from omnigraph.history.resolve import state_before, state_of
+from omnigraph.history.entity_changes import ChangeFilter
+from omnigraph.history.feed.commit_changes import CommitChanges
+from omnigraph.history.feed.page import ChangePage, PageDraft, PageSize, binding_of, known_types
+from omnigraph.history.feed.positions import FeedBinding, FeedCursor, FeedPosition, PageToken, seal, unseal
+from omnigraph.history.state_at import state_before, state_of
 from omnigraph.storage import lineage
 from omnigraph.storage.manifest import Commit
 from omnigraph.storage.snapshot import Snapshot
@@ -57,7 +56,7 @@ class _Walk:
 
     consumed: str
     commits: Sequence[Commit]
-    position: Position | None = None
+    position: FeedPosition | None = None
 
 
 def poll(store: GraphStore, request: FeedRequest) -> ChangePage:
@@ -98,10 +97,10 @@ def poll(store: GraphStore, request: FeedRequest) -> ChangePage:
             break
         consumed, before = commit.id, after
     caught_up = consumed == lineage.head_id(store.tables, snapshot)
-    return ChangePage(tuple(draft.blocks), seal(Cursor(binding, consumed)), None, caught_up)
+    return ChangePage(tuple(draft.blocks), seal(FeedCursor(binding, consumed)), None, caught_up)
 
 
-def _walk(store: GraphStore, snapshot: Snapshot, request: FeedRequest, binding: Binding) -> _Walk:
+def _walk(store: GraphStore, snapshot: Snapshot, request: FeedRequest, binding: FeedBinding) -> _Walk:
     history = lineage.history(store.tables, snapshot)
     if request.page_token is not None:
         if request.since is not None:
@@ -121,7 +120,7 @@ def _walk(store: GraphStore, snapshot: Snapshot, request: FeedRequest, binding: 
                 f"commit {commit_id!r} is not in the history of branch '{request.branch}'", commit_id=commit_id
             )
         return _Walk(commit_id, behind)
-    commit_id = unseal(since, Cursor, binding).commit
+    commit_id = unseal(since, FeedCursor, binding).commit
     behind = _behind(history, commit_id)
     if behind is None:
         raise ChangeCursorRejected("its commit is not in the history of the branch")
@@ -151,10 +150,10 @@ def _behind(history: Iterator[Commit], commit_id: str) -> list[Commit] | None:
     return None
 
 
-def _gap(binding: Binding, consumed: str, unreadable: Commit) -> ChangeFeedGap:
+def _gap(binding: FeedBinding, consumed: str, unreadable: Commit) -> ChangeFeedGap:
     return ChangeFeedGap(
         f"the changes of commit {unreadable.id} were cleaned up",
         hint="take a baseline and go on from its cursor",
-        cursor=seal(Cursor(binding, consumed)),
+        cursor=seal(FeedCursor(binding, consumed)),
         first_unreadable_commit_id=unreadable.id,
     )

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from omnigraph.errors import ChangeSchemaBoundary, Conflict, InputError, MergeSchemaMismatch
+from omnigraph.history.merge.criss_cross import VirtualBase, overlay_of, side_of
 from omnigraph.history.merge.engine import MergeEngine
-from omnigraph.history.merge.plan import Disposition, TablePlan, plan_tables
-from omnigraph.history.merge.resolve import Resolve, Settled, named_tables, settle
-from omnigraph.history.merge.result import Kind, MergedRows, MergeResult
-from omnigraph.history.merge.rows import Outcome, Side, decide, everything, split
-from omnigraph.history.merge.shared import Overlay, overlay_of, side_of
-from omnigraph.history.merge.source import Base, MergeSource, find_base, require_unchanged
+from omnigraph.history.merge.merge_result import Kind, MergedRows, MergeResult
+from omnigraph.history.merge.merge_source import MergeBase, MergeSource, find_base, require_unchanged
+from omnigraph.history.merge.resolution import DecidedRows, Resolve, decide_conflicts, named_tables
+from omnigraph.history.merge.table_plan import Disposition, TablePlan, plan_tables
+from omnigraph.history.merge.three_way import MergeSide, RowOutcomes, decide, everything, split
 from omnigraph.history.merge.validate import conflict_order, violations
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.storage.commit.workspace import Workspace
@@ -27,7 +27,7 @@ from omnigraph.write.resolved import Resolved
 
 
 @dataclass(frozen=True, slots=True)
-class Computed:
+class ComputedMerge:
     """A merge against one state of the target.
 
     Attributes:
@@ -63,12 +63,12 @@ class Computed:
 
 def compute(
     workspace: Workspace, catalog: Catalog, source: MergeSource, resolve: Resolve | None, engine: MergeEngine
-) -> Computed:
+) -> ComputedMerge:
     """What merging the source into the workspace's state means."""
     store, target = workspace.store, workspace.snapshot
     base = find_base(store, source, target)
     if base.snapshot is None:
-        return Computed("already_up_to_date", source, target.branch, base.commit)
+        return ComputedMerge("already_up_to_date", source, target.branch, base.commit)
     computed = _Computation(workspace, catalog, source, base, base.snapshot, resolve, engine).run()
     detours = [state for detour in base.detours for state in (detour.before, detour.after)]
     for read in (source.snapshot, base.snapshot, *detours):
@@ -84,7 +84,7 @@ class _Computation:
         workspace: Workspace,
         catalog: Catalog,
         source: MergeSource,
-        base: Base,
+        base: MergeBase,
         base_state: Snapshot,
         resolve: Resolve | None,
         engine: MergeEngine,
@@ -102,9 +102,9 @@ class _Computation:
         self._pointers: dict[str, Pin] = {}
         self._open: list[Conflict] = []
         laid = ((key, overlay_of(self._store, pin, key, base.detours)) for key, pin in base_state.pins.items())
-        self._overlays: dict[str, Overlay] = {key: overlay for key, overlay in laid if overlay is not None}
+        self._overlays: dict[str, VirtualBase] = {key: overlay for key, overlay in laid if overlay is not None}
 
-    def run(self) -> Computed:
+    def run(self) -> ComputedMerge:
         target = self._workspace.snapshot
         plans = plan_tables(self._base_state, self._source.snapshot, target, self._overlays)
         self._require_known({plan.table_key for plan in plans})
@@ -114,7 +114,7 @@ class _Computation:
         conflicts = sorted(self._open, key=conflict_order)
         if not conflicts and not self._takes_source_whole():
             conflicts = violations(self._workspace, self._catalog, self._changes, self._engine.values)
-        return Computed(
+        return ComputedMerge(
             outcome="fast_forward" if self._base.is_target else "merged",
             source=self._source,
             target=target.branch,
@@ -133,22 +133,22 @@ class _Computation:
         type_ = type_of(self._catalog, plan.table_key)
         theirs, ours = self._sides(plan)
         outcome = self._decide(plan, theirs, ours)
-        settled = settle(type_, outcome, theirs, ours, self._resolve)
-        self._open += settled.open
-        if settled.open:
+        decided = decide_conflicts(type_, outcome, theirs, ours, self._resolve)
+        self._open += decided.open
+        if decided.open:
             return
         if plan.pointer and plan.table_key not in self._named:
             self._pointers[plan.table_key] = plan.source
-        change = self._resolved(type_, plan, settled, theirs)
+        change = self._resolved(type_, plan, decided, theirs)
         if change.rows.num_rows or change.removed.num_rows:
             self._changes[plan.table_key] = change
 
-    def _decide(self, plan: TablePlan, theirs: Side, ours: Side) -> Outcome:
+    def _decide(self, plan: TablePlan, theirs: MergeSide, ours: MergeSide) -> RowOutcomes:
         if plan.disposition is Disposition.ADOPT:
             return everything(theirs)
         return decide(theirs, ours, lambda source, target, ids: self._engine.different(plan, source, target, ids))
 
-    def _sides(self, plan: TablePlan) -> tuple[Side, Side]:
+    def _sides(self, plan: TablePlan) -> tuple[MergeSide, MergeSide]:
         require_same_columns(self._store, plan)
         try:
             overlay = self._overlays.get(plan.table_key)
@@ -161,24 +161,26 @@ class _Computation:
                 table_key=plan.table_key,
             ) from error
 
-    def _resolved(self, type_: NodeType | EdgeType, plan: TablePlan, settled: Settled, source: Side) -> Resolved:
+    def _resolved(
+        self, type_: NodeType | EdgeType, plan: TablePlan, decided: DecidedRows, source: MergeSide
+    ) -> Resolved:
         """The change of a table with the stored rows that it touches. What only the source inserted is not looked
         for: the row table proved that the target has no such row."""
-        rows = self._engine.put(type_, plan, settled, source, checked=not self._takes_source_whole())
+        rows = self._engine.put(type_, plan, decided, source, checked=not self._takes_source_whole())
         extra = ("src",) if isinstance(type_, EdgeType) else ()
-        sought = split(rows.column("id").combine_chunks(), self._certainly_new(settled, source))[1]
-        replaced, removed = (self._stored(plan, source, ids, extra) for ids in (sought, settled.remove))
-        change = Change(plan.table_key, rows, Mode.MERGE, settled.remove, conformed=True)
+        sought = split(rows.column("id").combine_chunks(), self._certainly_new(decided, source))[1]
+        replaced, removed = (self._stored(plan, source, ids, extra) for ids in (sought, decided.remove))
+        change = Change(plan.table_key, rows, Mode.MERGE, decided.remove, conformed=True)
         return Resolved(type_, change, rows, replaced, removed)
 
-    def _stored(self, plan: TablePlan, source: Side, ids: pa.Array, columns: tuple[str, ...]) -> pa.Table:
+    def _stored(self, plan: TablePlan, source: MergeSide, ids: pa.Array, columns: tuple[str, ...]) -> pa.Table:
         """Where rows of the target lie. One that stands on the base was looked at already."""
         known = source.base_places(ids, columns) if plan.disposition is Disposition.ADOPT else None
         return known if known is not None else find_rows(self._workspace.readable(plan.table_key), ids, columns=columns)
 
-    def _certainly_new(self, settled: Settled, source: Side) -> pa.Array:
+    def _certainly_new(self, decided: DecidedRows, source: MergeSide) -> pa.Array:
         """Inserts of the source that were no conflict."""
-        return split(source.inserted, settled.put)[0] if self._resolve is None else pa.array([], pa.string())
+        return split(source.inserted, decided.put)[0] if self._resolve is None else pa.array([], pa.string())
 
     def _require_known(self, tables: set[str]) -> None:
         unknown = sorted(self._named - tables)

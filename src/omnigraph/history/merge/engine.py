@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from omnigraph import limits
 from omnigraph.errors import Conflict, ResourceLimitExceeded
-from omnigraph.history.merge.plan import TablePlan
-from omnigraph.history.merge.resolve import Settled
-from omnigraph.history.merge.rows import Side, different
-from omnigraph.history.merge.source import MergeSource
+from omnigraph.history.merge.merge_source import MergeSource
+from omnigraph.history.merge.resolution import DecidedRows
+from omnigraph.history.merge.table_plan import TablePlan
+from omnigraph.history.merge.three_way import MergeSide, different
 from omnigraph.history.merge.validate import broken_values
 from omnigraph.schema.catalog import EdgeType, NodeType
 from omnigraph.storage.commit.prepared import PreparedTable
@@ -33,13 +33,13 @@ class MergeEngine(Protocol):
     def engine(self) -> str:
         """Its name, as a caller asks for it."""
 
-    def different(self, plan: TablePlan, source: Side, target: Side, ids: pa.Array) -> pa.Array:
+    def different(self, plan: TablePlan, source: MergeSide, target: MergeSide, ids: pa.Array) -> pa.Array:
         """Those ids, which both sides put, whose rows are not the same on both sides."""
 
     def put(
-        self, type_: NodeType | EdgeType, plan: TablePlan, settled: Settled, source: Side, *, checked: bool
+        self, type_: NodeType | EdgeType, plan: TablePlan, decided: DecidedRows, source: MergeSide, *, checked: bool
     ) -> pa.Table:
-        """The rows that the target gets: those of ``settled.put``, then those given. At least their ids, and when
+        """The rows that the target gets: those of ``decided.put``, then those given. At least their ids, and when
         they are to be ``checked`` the columns that rules about rows together look at."""
 
     def values(self, change: Resolved) -> Iterable[Conflict]:
@@ -64,19 +64,19 @@ class EmbeddedMerge:
     def __init__(self) -> None:
         self._bytes = 0
 
-    def different(self, plan: TablePlan, source: Side, target: Side, ids: pa.Array) -> pa.Array:
+    def different(self, plan: TablePlan, source: MergeSide, target: MergeSide, ids: pa.Array) -> pa.Array:
         found = [different(source, target, part) for part in _parts(source, ids)]
         return pa.concat_arrays(found) if found else ids
 
     def put(
-        self, type_: NodeType | EdgeType, plan: TablePlan, settled: Settled, source: Side, *, checked: bool
+        self, type_: NodeType | EdgeType, plan: TablePlan, decided: DecidedRows, source: MergeSide, *, checked: bool
     ) -> pa.Table:
         parts = []
-        for ids in _parts(source, settled.put) or [settled.put]:
+        for ids in _parts(source, decided.put) or [decided.put]:
             parts.append(source.rows(ids))
             self._count(parts[-1])
-        self._count(settled.given)
-        return with_given(pa.concat_tables(parts), settled.given)
+        self._count(decided.given)
+        return with_given(pa.concat_tables(parts), decided.given)
 
     def _count(self, rows: pa.Table) -> None:
         self._bytes += rows.nbytes
@@ -120,23 +120,23 @@ class AdaptiveMerge:
     def engine(self) -> str:
         return self._now.engine
 
-    def different(self, plan: TablePlan, source: Side, target: Side, ids: pa.Array) -> pa.Array:
+    def different(self, plan: TablePlan, source: MergeSide, target: MergeSide, ids: pa.Array) -> pa.Array:
         if about_bytes(source, ids) > limits.SPARK_MERGE_BYTES:
             self._hand_over()
         return self._now.different(plan, source, target, ids)
 
     def put(
-        self, type_: NodeType | EdgeType, plan: TablePlan, settled: Settled, source: Side, *, checked: bool
+        self, type_: NodeType | EdgeType, plan: TablePlan, decided: DecidedRows, source: MergeSide, *, checked: bool
     ) -> pa.Table:
-        self._bytes += about_bytes(source, settled.put)
+        self._bytes += about_bytes(source, decided.put)
         if self._bytes > limits.SPARK_MERGE_BYTES:
             self._hand_over()
         try:
-            rows = self._now.put(type_, plan, settled, source, checked=checked)
+            rows = self._now.put(type_, plan, decided, source, checked=checked)
         except ResourceLimitExceeded:  # rows of very different sizes are more than the few that were looked at said
             if not self._hand_over():
                 raise
-            rows = self._now.put(type_, plan, settled, source, checked=checked)
+            rows = self._now.put(type_, plan, decided, source, checked=checked)
         self._engine_of[plan.table_key] = self._now
         return rows
 
@@ -179,7 +179,7 @@ def with_given(rows: pa.Table, given: pa.Table) -> pa.Table:
     return pa.concat_tables([rows.select(given.column_names), given], promote_options="default")
 
 
-def about_bytes(side: Side, ids: pa.Array) -> int:
+def about_bytes(side: MergeSide, ids: pa.Array) -> int:
     """Size of the rows of some ids, told by a few of them; few rows are taken for nothing."""
     if len(ids) <= limits.FILTERED_ROWS:
         return 0
@@ -187,7 +187,7 @@ def about_bytes(side: Side, ids: pa.Array) -> int:
     return int(side.rows(sample).nbytes / len(sample) * len(ids))
 
 
-def _parts(side: Side, ids: pa.Array) -> list[pa.Array]:
+def _parts(side: MergeSide, ids: pa.Array) -> list[pa.Array]:
     """Ids in parts whose rows are of bounded size, about."""
     count = -(-about_bytes(side, ids) // limits.SPARK_MERGE_BYTES) or 1
     step = max(1, -(-len(ids) // count))

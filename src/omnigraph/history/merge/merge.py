@@ -19,11 +19,11 @@ from omnigraph.errors import (
     RecoveryRequired,
 )
 from omnigraph.history.branches import delete_branch
-from omnigraph.history.merge.compute import Computed, compute
+from omnigraph.history.merge.compute import ComputedMerge, compute
 from omnigraph.history.merge.engine import MergeEngine, MergeEngines, embedded
-from omnigraph.history.merge.resolve import Resolve, check_resolve
-from omnigraph.history.merge.result import MergeResult
-from omnigraph.history.merge.source import MergeSource, capture
+from omnigraph.history.merge.merge_result import MergeResult
+from omnigraph.history.merge.merge_source import MergeSource, capture
+from omnigraph.history.merge.resolution import Resolve, check_resolve
 from omnigraph.schema_registry import SchemaRegistry
 from omnigraph.storage.commit.prepared import Merged, Prepared
 from omnigraph.storage.commit.protocol import Write, run
@@ -88,12 +88,12 @@ class _Attempts:
     def newest(self) -> MergeEngine:
         return self._made[-1]
 
-    def compute(self, workspace: Workspace) -> Computed:
+    def compute(self, workspace: Workspace) -> ComputedMerge:
         self._made.append(self.engines(workspace, self.source))
         catalog = self.schemas.of(workspace.snapshot).catalog
         return compute(workspace, catalog, self.source, self.request.resolve, self.newest)
 
-    def prepare(self, workspace: Workspace) -> Prepared[Computed]:
+    def prepare(self, workspace: Workspace) -> Prepared[ComputedMerge]:
         computed = self.compute(workspace)
         if computed.conflicts:
             raise _conflict(self.source, self.request.target, computed)
@@ -123,7 +123,7 @@ def _check(request: MergeRequest) -> None:
         raise InputError(f"branch '{request.source}' cannot be merged into itself", branch=request.source)
 
 
-def _conflict(source: MergeSource, target: str, computed: Computed) -> MergeConflict:
+def _conflict(source: MergeSource, target: str, computed: ComputedMerge) -> MergeConflict:
     found = computed.conflicts
     number = "one conflict" if len(found) == 1 else f"{len(found)} conflicts"
     first = "; ".join(f"{each.kind}: {each.message}" for each in found[:3])

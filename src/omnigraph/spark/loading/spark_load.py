@@ -13,8 +13,8 @@ from typing import Any, Literal
 from omnigraph import ids
 from omnigraph.errors import BranchNotFound, InputError, OutcomeUnknown, RecoveryRequired
 from omnigraph.graph.graph import Graph
-from omnigraph.history.control import known_branch
-from omnigraph.history.load import Destination, make_branch, unmake_branch, with_indexes
+from omnigraph.history.branch_load import LoadDestination, make_branch, unmake_branch, with_indexes
+from omnigraph.ids import known_branch
 from omnigraph.progress import ProgressListener, reporter
 from omnigraph.spark.cluster import Cluster
 from omnigraph.spark.loading.load_job import LoadJob, LoadTarget
@@ -67,7 +67,7 @@ def load(
     request = request_of(source, mode, on_error, max_rejects, format=format, type=type)
     base = known_branch(from_) if from_ is not None else None
     internals = graph.internals
-    destination = Destination(known_branch(branch), base, internals.actor)
+    destination = LoadDestination(known_branch(branch), base, internals.actor)
     store, schema = internals.writer(), internals.schema_for_rows(destination.branch, base)
     catalog = schema.catalog
     store.branch_ref(base if base is not None else destination.branch)
@@ -110,7 +110,7 @@ def _frame(part: Part) -> Part:
     raise InputError(f"rows of {part.name} are an Arrow table", hint="pass engine='embedded', or a Spark DataFrame")
 
 
-def _finished(store: GraphStore, destination: Destination, job_id: str) -> Commit | None:
+def _finished(store: GraphStore, destination: LoadDestination, job_id: str) -> Commit | None:
     try:
         snapshot = store.snapshot(destination.branch)
     except BranchNotFound:
@@ -119,7 +119,7 @@ def _finished(store: GraphStore, destination: Destination, job_id: str) -> Commi
 
 
 def _result(
-    destination: Destination,
+    destination: LoadDestination,
     request: LoadRequest,
     commit: Commit | None,
     counts: Mapping[str, int],

@@ -1,6 +1,7 @@
 """One JSON value → one value of a column, with the exact reason when it does not fit. The slow path only.
 
-Results are what `write.values.column` puts into an Arrow array: days and milliseconds as integers, blobs as bytes.
+Results are what `write.stored_values.column` puts into an Arrow array: days and milliseconds as
+integers, blobs as bytes.
 """
 
 from __future__ import annotations

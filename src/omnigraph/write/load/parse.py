@@ -26,7 +26,7 @@ from omnigraph.write.load.fast import read_lines
 from omnigraph.write.load.raw import Unproven
 from omnigraph.write.load.rules import LINE, RowBatch, valid_rows
 from omnigraph.write.load.violations import Violation, cut
-from omnigraph.write.values import column
+from omnigraph.write.stored_values import column
 
 _Positions = npt.NDArray[np.int64]
 

@@ -30,7 +30,7 @@ from omnigraph.write.load.rules import LINE, valid_rows
 from omnigraph.write.load.source import Format, Part
 from omnigraph.write.load.strict_json import parse_line
 from omnigraph.write.load.violations import Violation, cut
-from omnigraph.write.values import column
+from omnigraph.write.stored_values import column
 
 _BATCH_ROWS = 131_072
 _ENDS = {"from": "src", "to": "dst"}

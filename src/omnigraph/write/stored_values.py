@@ -34,7 +34,7 @@ _REQUIRED_KINDS = {Scalar.VECTOR: "vector property", Scalar.BLOB: "blob property
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class MutationValues:
     """What the names of a mutation stand for: its parameters, and the one instant of ``now()``."""
 
     params: Mapping[str, ConstantValue]

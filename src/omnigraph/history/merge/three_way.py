@@ -23,7 +23,7 @@ _KINDS = pa.schema([pa.field("id", pa.string()), pa.field("kind", pa.string())])
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class MergeSide:
     """How one side differs from the base, by id. An id is in at most one of the three.
 
     Attributes:
@@ -49,11 +49,11 @@ class Side:
 
 
 #: Those of some ids, which two sides have put, whose rows are not the same on both.
-Differing: TypeAlias = Callable[[Side, Side, pa.Array], pa.Array]
+Differing: TypeAlias = Callable[[MergeSide, MergeSide, pa.Array], pa.Array]
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RowOutcomes:
     """What a merge does to the target's rows of one table, by id.
 
     Attributes:
@@ -67,7 +67,7 @@ class Outcome:
     conflicts: pa.Table
 
 
-def different(source: Side, target: Side, ids: pa.Array) -> pa.Array:
+def different(source: MergeSide, target: MergeSide, ids: pa.Array) -> pa.Array:
     """Those ids whose rows are not the same on both sides."""
     if len(ids) == 0:
         return ids
@@ -75,7 +75,7 @@ def different(source: Side, target: Side, ids: pa.Array) -> pa.Array:
     return ids.filter(pc.invert(same_rows(ours, theirs)))
 
 
-def decide(source: Side, target: Side, differing: Differing = different) -> Outcome:
+def decide(source: MergeSide, target: MergeSide, differing: Differing = different) -> RowOutcomes:
     """The row table of the merge. Whatever the source did and the target did not touch is taken over.
 
     Args:
@@ -95,12 +95,12 @@ def decide(source: Side, target: Side, differing: Differing = different) -> Outc
         _of_kind(update_conflicts, DIVERGENT_UPDATE),
         _of_kind(pa.concat_arrays([lost_updates, kept_by_target]), DELETE_VS_UPDATE),
     ]
-    return Outcome(pa.concat_arrays([alone, updates]), removals, pa.concat_tables(conflicts))
+    return RowOutcomes(pa.concat_arrays([alone, updates]), removals, pa.concat_tables(conflicts))
 
 
-def everything(source: Side) -> Outcome:
+def everything(source: MergeSide) -> RowOutcomes:
     """All changes of the source, for a target that stands on the base."""
-    return Outcome(source.put, source.deleted, _KINDS.empty_table())
+    return RowOutcomes(source.put, source.deleted, _KINDS.empty_table())
 
 
 def split(ids: pa.Array, others: pa.Array) -> tuple[pa.Array, pa.Array]:

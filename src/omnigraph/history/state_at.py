@@ -1,7 +1,4 @@
-"""From a commit id, a version or a time to one manifest version of one branch.
-
-Times are the clocks of the writers, taken before their commit became visible; nothing more is promised about them.
-"""
+"""From a commit id, a version or a time to one state of one branch: time travel."""
 
 from __future__ import annotations
 

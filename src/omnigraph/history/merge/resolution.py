@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import Conflict, InputError
-from omnigraph.history.merge.result import RowConflict
-from omnigraph.history.merge.rows import Outcome, Side, split
+from omnigraph.history.merge.merge_result import RowConflict
+from omnigraph.history.merge.three_way import MergeSide, RowOutcomes, split
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import EdgeType, NodeType
 from omnigraph.write.rows import conform
@@ -35,7 +35,7 @@ _MESSAGES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class DecidedRows:
     """The rows of one table after the caller's decisions.
 
     Attributes:
@@ -67,11 +67,11 @@ def named_tables(resolve: Resolve | None) -> set[str]:
     return {entity.partition("/")[0] for entity in resolve} if isinstance(resolve, Mapping) else set()
 
 
-def settle(
-    type_: NodeType | EdgeType, outcome: Outcome, source: Side, target: Side, resolve: Resolve | None
-) -> Settled:
+def decide_conflicts(
+    type_: NodeType | EdgeType, outcome: RowOutcomes, source: MergeSide, target: MergeSide, resolve: Resolve | None
+) -> DecidedRows:
     """The outcome of the row table with the caller's decisions in it."""
-    settling = _Settling(type_, outcome, source, target)
+    settling = _Decisions(type_, outcome, source, target)
     ids = outcome.conflicts.column("id").combine_chunks()
     if isinstance(resolve, str):
         settling.decide_all(ids, resolve)
@@ -80,13 +80,13 @@ def settle(
     elif resolve is not None:
         chosen = ((conflict.row_id, resolve(conflict), conflict) for conflict in settling.open_conflicts())
         settling.decide_each({str(id_): _checked(each, choice) for id_, choice, each in chosen if choice is not None})
-    return settling.settled()
+    return settling.decided()
 
 
-class _Settling:
+class _Decisions:
     """Moves ids between what is put, removed and open."""
 
-    def __init__(self, type_: NodeType | EdgeType, outcome: Outcome, source: Side, target: Side) -> None:
+    def __init__(self, type_: NodeType | EdgeType, outcome: RowOutcomes, source: MergeSide, target: MergeSide) -> None:
         self._type = type_
         self._outcome = outcome
         self._source, self._target = source, target
@@ -127,15 +127,15 @@ class _Settling:
             message = f"{key}/{id_}: {_MESSAGES[kind]}"
             yield RowConflict(key, id_, kind, message, base.get(id_), ours.get(id_), theirs.get(id_))
 
-    def settled(self) -> Settled:
+    def decided(self) -> DecidedRows:
         given = pa.concat_tables(self._given)
-        return Settled(self._outcome.put, self._outcome.remove, given, tuple(self.open_conflicts()))
+        return DecidedRows(self._outcome.put, self._outcome.remove, given, tuple(self.open_conflicts()))
 
     def _forget(self, ids: pa.Array) -> None:
         """Take ids out of everything: for the target that means that they stay as they are."""
         conflicts = self._outcome.conflicts
         undecided = pc.invert(pc.is_in(conflicts.column("id"), value_set=ids))
-        self._outcome = Outcome(
+        self._outcome = RowOutcomes(
             split(self._outcome.put, ids)[1], split(self._outcome.remove, ids)[1], conflicts.filter(undecided)
         )
 
@@ -145,7 +145,7 @@ def _images(rows: Callable[[pa.Array], pa.Table], ids: pa.Array, there: pa.Array
     return {row["id"]: row for row in rows(wanted).to_pylist()} if len(wanted) else {}
 
 
-def _choices(table_key: str, resolve: Mapping[str, Choice], source: Side, target: Side) -> dict[str, Choice]:
+def _choices(table_key: str, resolve: Mapping[str, Choice], source: MergeSide, target: MergeSide) -> dict[str, Choice]:
     """The choices for entities of one table. An entity that neither side touched is a mistake of the caller."""
     own = {entity.partition("/")[2]: choice for entity, choice in resolve.items() if _is_of(entity, table_key)}
     ids = pa.array(list(own), pa.string())

@@ -23,13 +23,13 @@ from omnigraph.storage.stage import find_rows
 from omnigraph.storage.tables import Handle
 from omnigraph.write.change import Change, Mode
 from omnigraph.write.identity import with_ids
-from omnigraph.write.values import column
+from omnigraph.write.stored_values import column
 
 _TEXT = PropertyType(Scalar.STRING)
 _POSITION = "#"  # no property can be called so
 
 
-class Overlay:
+class PendingRows:
     """Pending changes of one type.
 
     Args:

@@ -32,7 +32,7 @@ from omnigraph.write.load.result import LoadResult
 
 
 @dataclass(frozen=True, slots=True)
-class Destination:
+class LoadDestination:
     """Where a load goes.
 
     Attributes:
@@ -48,7 +48,7 @@ def load(
     store: GraphStore,
     schema: CompiledSchema,
     request: LoadRequest,
-    destination: Destination,
+    destination: LoadDestination,
     report: ProgressListener = silent,
 ) -> LoadResult:
     """Read everything, make the branch if it is missing and may be made, write one commit."""
@@ -99,7 +99,7 @@ def with_indexes(
     return replace(result, index_commit=indexed, timings=timings)
 
 
-def make_branch(store: GraphStore, destination: Destination) -> bool:
+def make_branch(store: GraphStore, destination: LoadDestination) -> bool:
     """Make the branch of a load if it is missing and may be made; whether that happened."""
     if destination.base is None or destination.branch in {branch.name for branch in list_branches(store)}:
         return False
@@ -113,7 +113,7 @@ def make_branch(store: GraphStore, destination: Destination) -> bool:
 
 
 def _result(
-    loaded: Loaded, request: LoadRequest, destination: Destination, created: bool, timings: dict[str, float]
+    loaded: Loaded, request: LoadRequest, destination: LoadDestination, created: bool, timings: dict[str, float]
 ) -> LoadResult:
     counts = [(*key.partition(":")[::2], count) for key, count in sorted(loaded.counts.items())]
     return LoadResult(

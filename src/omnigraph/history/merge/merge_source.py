@@ -1,16 +1,16 @@
-"""The source of a merge as it stood when the merge began, and the base it shares with a target."""
+"""The source of a merge as it stood when the merge began, and its merge base with a target."""
 
 from __future__ import annotations
 
 import contextlib
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
 
 from omnigraph import limits
 from omnigraph.errors import ConflictError, HistoricalVersionReclaimed, ReadSetChanged
-from omnigraph.history.merge.base import merge_base, merge_bases
-from omnigraph.history.resolve import state_of
+from omnigraph.history.state_at import state_of
 from omnigraph.storage import lineage
 from omnigraph.storage.manifest import Commit
 from omnigraph.storage.snapshot import Snapshot
@@ -44,7 +44,7 @@ class Detour:
 
 
 @dataclass(frozen=True, slots=True)
-class Base:
+class MergeBase:
     """Where the two sides went apart.
 
     Attributes:
@@ -67,7 +67,7 @@ def capture(store: GraphStore, branch: str) -> MergeSource:
     return MergeSource(branch, snapshot, lineage.head_id(store.tables, snapshot))
 
 
-def find_base(store: GraphStore, source: MergeSource, target: Snapshot) -> Base:
+def find_base(store: GraphStore, source: MergeSource, target: Snapshot) -> MergeBase:
     """The common ancestor of the source and a state of the target.
 
     Raises:
@@ -85,16 +85,16 @@ def find_base(store: GraphStore, source: MergeSource, target: Snapshot) -> Base:
         raise ConflictError(f"branches '{source.branch}' and '{target.branch}' share no history")
     best = found[0]
     if best.id == source.head:
-        return Base(best, None, best.id == head, ())
+        return MergeBase(best, None, best.id == head, ())
     missing = tuple(commit for id_, commit in sorted(theirs.items()) if id_ not in ours)
     if best.id == head:
-        return Base(best, target, True, missing)
+        return MergeBase(best, target, True, missing)
     state, detours = _state_or_stand_in(store, best, known)
     detours += [_beside(store, best, other, known) for other in found[1:]]
-    return Base(best, state, False, missing, tuple(detours))
+    return MergeBase(best, state, False, missing, tuple(detours))
 
 
-def _ahead(store: GraphStore, source: MergeSource, target: Snapshot) -> Base | None:
+def _ahead(store: GraphStore, source: MergeSource, target: Snapshot) -> MergeBase | None:
     """The base of a source that only went on from where the target stands: nothing but its own few commits is looked
     at, however long the history of both is. None for every other case, and for a source that merged others itself."""
     head = lineage.newest_commit(target)
@@ -106,7 +106,7 @@ def _ahead(store: GraphStore, source: MergeSource, target: Snapshot) -> Base | N
             return None
         missing.append(commit)
         if commit.parent == head.id:
-            return Base(head, target, True, tuple(sorted(missing, key=lambda commit: commit.id)))
+            return MergeBase(head, target, True, tuple(sorted(missing, key=lambda commit: commit.id)))
     return None
 
 
@@ -153,3 +153,41 @@ def require_unchanged(store: GraphStore, read: Snapshot) -> None:
     now = store.branch_ref(read.branch).identity
     if now != read.identity:
         raise ReadSetChanged(f"branch '{read.branch}'", "the branch as it was", "another branch of the same name")
+
+
+def merge_bases(source: str, target: str, known: Mapping[str, Commit]) -> list[Commit]:
+    """The common ancestors that both heads share last, the best one first; empty when they share none.
+
+    An ancestor of another common ancestor is never among them, however short the way to it: what happened in between
+    has reached both sides, and would be taken for a change of one of them. Criss-cross histories have several left:
+    first the one nearest to both heads together, then the greater manifest version, then the greater id, so that
+    everybody finds the same order. Commits that nobody knows any more end a path quietly.
+    """
+    from_source, from_target = distances(source, known), distances(target, known)
+    common = from_source.keys() & from_target.keys()
+    older = {parent for each in common for parent in (known[each].parent, known[each].merged_parent)}
+    newest = common - older  # whatever leads to a common ancestor is one, so this leaves the newest of each line
+
+    def nearness(commit_id: str) -> tuple[int, int, str]:
+        return -(from_source[commit_id] + from_target[commit_id]), known[commit_id].version, commit_id
+
+    return [known[each] for each in sorted(newest, key=nearness, reverse=True)]
+
+
+def merge_base(source: str, target: str, known: Mapping[str, Commit]) -> Commit | None:
+    """The best common ancestor; None when there is none."""
+    return next(iter(merge_bases(source, target, known)), None)
+
+
+def distances(head: str, known: Mapping[str, Commit]) -> dict[str, int]:
+    """Every ancestor of a commit with the number of steps to it; the commit itself is 0 away."""
+    found: dict[str, int] = {}
+    waiting = deque([(head, 0)])
+    while waiting:
+        commit_id, steps = waiting.popleft()
+        commit = known.get(commit_id)
+        if commit is None or commit_id in found:
+            continue
+        found[commit_id] = steps
+        waiting += [(parent, steps + 1) for parent in (commit.parent, commit.merged_parent) if parent]
+    return found

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.history.merge.plan import state
-from omnigraph.history.merge.rows import Side, decide, in_order, split
-from omnigraph.history.merge.source import Detour
+from omnigraph.history.merge.merge_source import Detour
+from omnigraph.history.merge.table_plan import state
+from omnigraph.history.merge.three_way import MergeSide, decide, in_order, split
 from omnigraph.storage.delta import table_delta
 from omnigraph.storage.images import rows_at
 from omnigraph.storage.manifest import Pin
@@ -26,7 +26,7 @@ from omnigraph.storage.store import GraphStore
 
 
 @dataclass(frozen=True, slots=True)
-class Overlay:
+class VirtualBase:
     """How the shared rows of one table differ from the base's, by id; an id is in at most one of the three.
 
     Attributes:
@@ -46,14 +46,14 @@ class Overlay:
         return pa.concat_arrays([_ids(self.put), self.removed, self.disputed])
 
 
-def side_of(store: GraphStore, base: Pin | None, pin: Pin, overlay: Overlay | None = None) -> Side:
+def side_of(store: GraphStore, base: Pin | None, pin: Pin, overlay: VirtualBase | None = None) -> MergeSide:
     """How a state of a table differs from the base, or from what is laid over it."""
     delta = table_delta(store.tables, base, pin)
-    plain = Side(delta.inserted, delta.updated, delta.deleted, delta.after, delta.before, delta.places_before)
+    plain = MergeSide(delta.inserted, delta.updated, delta.deleted, delta.after, delta.before, delta.places_before)
     return plain if overlay is None else _over(plain, overlay)
 
 
-def overlay_of(store: GraphStore, base: Pin | None, table_key: str, detours: Sequence[Detour]) -> Overlay | None:
+def overlay_of(store: GraphStore, base: Pin | None, table_key: str, detours: Sequence[Detour]) -> VirtualBase | None:
     """What the detours changed in a table; None when they left it alone."""
     found = [
         _changes(store, base, detour.before.pins.get(table_key), detour.after.pins[table_key], detour.direct)
@@ -72,7 +72,7 @@ def overlay_of(store: GraphStore, base: Pin | None, table_key: str, detours: Seq
         return None
     handle = store.table(base)
     places = find_rows(handle, touched).column("_rowid").to_numpy()
-    return Overlay(put, removed, disputed, rows_at(handle, places, put.column_names))
+    return VirtualBase(put, removed, disputed, rows_at(handle, places, put.column_names))
 
 
 _Parts = tuple[pa.Table, pa.Array, pa.Array]
@@ -104,7 +104,7 @@ def _together(one: _Parts, other: _Parts) -> _Parts:
     return pa.concat_tables(puts), pa.concat_arrays(removals), disputed
 
 
-def _over(side: Side, overlay: Overlay) -> Side:
+def _over(side: MergeSide, overlay: VirtualBase) -> MergeSide:
     """A side against the base with the overlay on it, from the side against the base alone."""
     touched, shared = overlay.touched, _ids(overlay.put)
     own, kept = split(touched, side.put)  # rows that the side has and the base has not, or has otherwise
@@ -121,7 +121,7 @@ def _over(side: Side, overlay: Overlay) -> Side:
         parts = [side.base_rows(rest), _chosen(overlay.put, from_overlay), _chosen(overlay.originals, from_base)]
         return _concat(parts, overlay)
 
-    return Side(
+    return MergeSide(
         inserted=pa.concat_arrays([split(side.inserted, touched)[1], split(overlay.removed, there)[0]]),
         updated=pa.concat_arrays(
             [
@@ -153,7 +153,7 @@ def _chosen(rows: pa.Table, ids: pa.Array) -> pa.Table:
     return rows.filter(pc.is_in(rows.column("id"), value_set=ids))
 
 
-def _concat(parts: list[pa.Table], overlay: Overlay) -> pa.Table:
+def _concat(parts: list[pa.Table], overlay: VirtualBase) -> pa.Table:
     names = overlay.put.column_names
     return pa.concat_tables([part.select(names) for part in parts if part.num_rows] or [overlay.put.slice(0, 0)])
 

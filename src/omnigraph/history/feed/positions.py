@@ -23,7 +23,7 @@ _PREFIX_BYTES = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
+class FeedBinding:
     """What a note belongs to.
 
     Attributes:
@@ -40,15 +40,15 @@ class Binding:
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
+class FeedCursor:
     """Everything up to and including this commit is consumed."""
 
-    binding: Binding
+    binding: FeedBinding
     commit: str
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class FeedPosition:
     """The last change that was given out of a block.
 
     Attributes:
@@ -65,7 +65,7 @@ class Position:
     id_digest: str | None = None
 
     @classmethod
-    def of(cls, table_key: str, op: str, id_: str) -> Position:
+    def of(cls, table_key: str, op: str, id_: str) -> FeedPosition:
         raw = id_.encode("utf-8")
         if len(raw) <= limits.FEED_TOKEN_ID_BYTES:
             return cls(table_key, op, id_)
@@ -73,7 +73,7 @@ class Position:
 
     def is_at(self, id_: str) -> bool:
         """Whether an id is the one that is meant."""
-        return Position.of(self.table_key, self.op, id_) == self
+        return FeedPosition.of(self.table_key, self.op, id_) == self
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,18 +86,18 @@ class PageToken:
         position: the last change that was given out.
     """
 
-    binding: Binding
+    binding: FeedBinding
     commit: str
     cut: str
-    position: Position
+    position: FeedPosition
 
 
-Note = TypeVar("Note", Cursor, PageToken)
+Note = TypeVar("Note", FeedCursor, PageToken)
 
-_KINDS: dict[type[Any], str] = {Cursor: "cursor", PageToken: "page"}
+_KINDS: dict[type[Any], str] = {FeedCursor: "cursor", PageToken: "page"}
 
 
-def seal(note: Cursor | PageToken) -> str:
+def seal(note: FeedCursor | PageToken) -> str:
     """The text of a note."""
     content = {"kind": _KINDS[type(note)], "v": _VERSION, **asdict(note)}
     raw = json.dumps(content, separators=(",", ":"), ensure_ascii=False).encode("utf-8")
@@ -108,7 +108,7 @@ def _encoded(raw: bytes) -> str:
     return base64.urlsafe_b64encode(raw).decode("ascii").rstrip("=")
 
 
-def unseal(text: str, kind: type[Note], binding: Binding) -> Note:
+def unseal(text: str, kind: type[Note], binding: FeedBinding) -> Note:
     """Read a note that must be of this kind and belong here.
 
     Raises:
@@ -149,10 +149,12 @@ def _content(text: str) -> dict[str, Any]:
 def _note(content: dict[str, Any], kind: type[Note]) -> Note:
     """Rebuild a note; every member must be there, a text, and nothing else."""
     members = dict(content)
-    members["binding"] = Binding(**_texts(members.pop("binding")))
+    members["binding"] = FeedBinding(**_texts(members.pop("binding")))
     if kind is PageToken:
         position = members.pop("position")
-        members["position"] = Position(**_texts({name: each for name, each in position.items() if each is not None}))
+        members["position"] = FeedPosition(
+            **_texts({name: each for name, each in position.items() if each is not None})
+        )
     _texts({name: each for name, each in members.items() if name not in ("binding", "position")})
     return kind(**members)
 
@@ -163,7 +165,7 @@ def _texts(members: dict[str, Any]) -> dict[str, str]:
     return members
 
 
-def _require(found: Binding, wanted: Binding) -> None:
+def _require(found: FeedBinding, wanted: FeedBinding) -> None:
     if found.graph != wanted.graph:
         raise ChangeCursorRejected("it belongs to another graph")
     if found.branch != wanted.branch:
@@ -175,4 +177,4 @@ def _require(found: Binding, wanted: Binding) -> None:
 
 
 def _word(kind: type[Any]) -> str:
-    return "cursor" if kind is Cursor else "page token"
+    return "cursor" if kind is FeedCursor else "page token"

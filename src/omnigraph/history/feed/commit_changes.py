@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from omnigraph.errors import ChangeCursorRejected, ChangeSchemaBoundary, CommitWithoutParent
-from omnigraph.history.change_filter import ChangeFilter
 from omnigraph.history.diff import Diff
-from omnigraph.history.entity_changes import EntityChange
-from omnigraph.history.feed.blocks import binding_of, cause_of, known_types
-from omnigraph.history.feed.page import PageDraft, page_size
-from omnigraph.history.feed.tokens import Binding, PageToken, seal, unseal
-from omnigraph.history.resolve import get_commit, state_before, state_of
+from omnigraph.history.entity_changes import ChangeFilter, EntityChange
+from omnigraph.history.feed.page import PageDraft, binding_of, cause_of, known_types, page_size
+from omnigraph.history.feed.positions import FeedBinding, PageToken, seal, unseal
+from omnigraph.history.state_at import get_commit, state_before, state_of
 from omnigraph.storage.manifest import Commit
 from omnigraph.storage.snapshot import Snapshot
 from omnigraph.storage.store import GraphStore
@@ -90,7 +88,7 @@ class CommitChanges(Diff):
         rest = seal(PageToken(binding, self.commit.id, self.commit.id, cut_at)) if cut_at is not None else None
         return CommitPage(self.commit, draft.blocks[0].changes, rest)
 
-    def _binding(self) -> Binding:
+    def _binding(self) -> FeedBinding:
         return binding_of(self._store, self._store.snapshot(self.commit.branch), self._filter)
 
     def _document(self) -> dict[str, Any]:

@@ -1,34 +1,59 @@
 """Applies a schema change: its steps become table work, schema files and one commit.
 
-Rows are never copied. A new type is a new empty table, a renamed one keeps its table under another key, changed columns
-are one staged transaction, a dropped type is a tombstone; everything goes through the ordinary commit protocol, so a
-crash leaves the old graph or the new one. Planning is `schema/evolve/`.
+Rows are never copied. A new type is a new empty table, a renamed type keeps its table under another key, changed
+columns are one staged transaction, a dropped type is a tombstone. Everything goes through the commit protocol, so a
+crash leaves the old graph or the new one; `resolve_staging` settles schema files that other software left staged.
+Planning is `schema/evolve/`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pyarrow as pa
+
 from omnigraph import failpoints, ids
-from omnigraph.errors import PreconditionFailed, SchemaApplyBlocked, UnsupportedSchemaChange
-from omnigraph.history.reshaping import Reshaping
+from omnigraph.errors import (
+    LimitError,
+    PreconditionFailed,
+    SchemaApplyBlocked,
+    SchemaFilesDisagree,
+    SourceError,
+    UnsupportedSchemaChange,
+)
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
-from omnigraph.schema.compile import CompiledSchema
+from omnigraph.schema.compile import CompiledSchema, compile_schema
 from omnigraph.schema.contract import state_text
-from omnigraph.schema.evolve import SchemaPlan, plan_change
+from omnigraph.schema.evolve import (
+    AddProperty,
+    AddType,
+    DropProperty,
+    DropType,
+    RelaxProperty,
+    RenameProperty,
+    RenameType,
+    SchemaPlan,
+    Step,
+    WidenProperty,
+    plan_change,
+)
 from omnigraph.schema.paths import table_path
 from omnigraph.schema_registry import SchemaRegistry
 from omnigraph.storage import manifest, schema_files
+from omnigraph.storage.commit import sidecar
 from omnigraph.storage.commit.prepared import Prepared, PreparedTable, SchemaChange
 from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
 from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.manifest import Commit, Pin
 from omnigraph.storage.recovery.sweep import heal_branch
-from omnigraph.storage.reshape import stage_new, stage_reshape
+from omnigraph.storage.reshape import Column, stage_new, stage_reshape
 from omnigraph.storage.section import CONTROL
+from omnigraph.storage.snapshot import Snapshot
 from omnigraph.storage.store import GraphStore
 
 
@@ -197,3 +222,140 @@ def _free_location(workspace: Workspace, table_key: str, taken: set[str]) -> str
 
 def _types(catalog: Catalog) -> list[NodeType | EdgeType]:
     return [*catalog.nodes.values(), *catalog.edges.values()]
+
+
+_INTERFACE = "interface"
+
+
+@dataclass(slots=True)
+class Reshaping:
+    """What a plan does to tables, by table key as the desired schema names it (dropped ones as the accepted did).
+
+    Attributes:
+        renamed: new key → old key.
+        changed: tables whose columns change.
+        purged, removed: tables whose older versions, or which wholly, are given up after the change.
+    """
+
+    added: set[str] = field(default_factory=set)
+    dropped: set[str] = field(default_factory=set)
+    renamed: dict[str, str] = field(default_factory=dict)
+    changed: set[str] = field(default_factory=set)
+    purged: set[str] = field(default_factory=set)
+    removed: set[str] = field(default_factory=set)
+    _new_properties: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    _old_names: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
+
+    @classmethod
+    def of(cls, steps: Iterable[Step]) -> Reshaping:
+        found = cls()
+        for step in steps:
+            if getattr(step, "type_kind", _INTERFACE) != _INTERFACE:  # an interface has no table
+                found._take(step)
+        return found
+
+    def _take(self, step: Step) -> None:
+        match step:
+            case AddType(kind, name):
+                self.added.add(f"{kind}:{name}")
+            case RenameType(kind, old, new):
+                self.renamed[f"{kind}:{new}"] = f"{kind}:{old}"
+            case DropType(kind, name, mode):
+                self.dropped.add(f"{kind}:{name}")
+                if mode == "hard":
+                    self.removed.add(f"{kind}:{name}")
+            case AddProperty(kind, owner, name):
+                self.changed.add(f"{kind}:{owner}")
+                self._new_properties[f"{kind}:{owner}"].add(name)
+            case RenameProperty(kind, owner, old, new):
+                self.changed.add(f"{kind}:{owner}")
+                self._old_names[f"{kind}:{owner}"][new] = old
+            case WidenProperty(kind, owner) | RelaxProperty(kind, owner):
+                self.changed.add(f"{kind}:{owner}")
+            case DropProperty(kind, owner, _, mode):
+                self.changed.add(f"{kind}:{owner}")
+                if mode == "hard":
+                    self.purged.add(f"{kind}:{owner}")
+
+    def old_key(self, table_key: str) -> str:
+        return self.renamed.get(table_key, table_key)
+
+    def columns(self, type_: NodeType | EdgeType, before: pa.Schema) -> list[Column]:
+        """The columns of a changed table. A column that stays keeps its metadata: what identifies it, it keeps too."""
+        new, old_names = self._new_properties[type_.table_key], self._old_names[type_.table_key]
+        columns = []
+        for wanted in table_schema(type_):
+            if wanted.name in new:
+                columns.append(Column(wanted, None))
+                continue
+            source = old_names.get(wanted.name, wanted.name)
+            columns.append(Column(wanted.with_metadata(before.field(source).metadata), source))
+        return columns
+
+
+def resolve_staging(store: GraphStore) -> None:
+    """Settle staging files that no recovery record explains.
+
+    Raises:
+        SchemaFilesDisagree: the graph does not tell whether the change happened.
+    """
+    if not _is_left(store):
+        return
+    with store.sections.hold(CONTROL), store.sections.hold(ids.MAIN):
+        staged = schema_files.staged(store.objects)
+        if not staged or sidecar.pending(store.objects):
+            return  # settled meanwhile, or it belongs to a record that is still there
+        if _happened(store, staged, store.refresh(ids.MAIN)):
+            schema_files.promote(store.objects)
+        else:
+            schema_files.discard(store.objects)
+
+
+def _is_left(store: GraphStore) -> bool:
+    names = set(store.objects.names(""))
+    return any(schema_files.staging(name) in names for name in schema_files.FILES)
+
+
+def _happened(store: GraphStore, staged: dict[str, bytes], snapshot: Snapshot) -> bool:
+    """Whether the change that these files belong to is visible."""
+    if schema_files.STATE not in staged:
+        return False  # the state is written last and renamed last: the change never came to its publish
+    target = schema_files.staged_hash(staged)
+    live = _compiled(store.objects.read(schema_files.SOURCE))
+    if snapshot.schema is not None:
+        return snapshot.schema == target
+    if schema_files.SOURCE not in staged:
+        if live is not None and live.hash == target:
+            return True  # the renames were interrupted
+        raise _undecided("its source is neither staged nor live")
+    if live is not None and live.hash == target:
+        return False
+    wanted = _compiled(staged[schema_files.SOURCE])
+    shown = set(snapshot.pins)
+    if live is None or wanted is None or _keys(live) == _keys(wanted):
+        raise _undecided("the tables are the same before and after it")
+    if shown == _keys(live):
+        return False
+    if shown == _keys(wanted):
+        return True
+    raise _undecided("the tables of the graph are neither those before nor those after it")
+
+
+def _compiled(content: bytes | None) -> CompiledSchema | None:
+    try:
+        return compile_schema((content or b"").decode("utf-8"))
+    except (SourceError, LimitError, UnicodeDecodeError):
+        return None
+
+
+def _keys(schema: CompiledSchema) -> set[str]:
+    nodes, edges = schema.catalog.nodes.values(), schema.catalog.edges.values()
+    return {node.table_key for node in nodes} | {edge.table_key for edge in edges}
+
+
+def _undecided(why: str) -> SchemaFilesDisagree:
+    return SchemaFilesDisagree(
+        f"a schema change was interrupted and nothing tells whether it happened: {why}",
+        hint="compare the .staging files with the live ones, then rename or remove them by hand",
+        file=schema_files.staging(schema_files.STATE),
+    )
