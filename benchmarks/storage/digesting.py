@@ -17,7 +17,7 @@ from benchmarks.measure import Action, Samples, in_turns
 from benchmarks.options import Options
 from benchmarks.report import Goal, Row
 from benchmarks.storage.graphs import PEOPLE, ROUNDS, committing, fresh_numbers, fsync, new_graph, people, person
-from omnigraph.storage import digests
+from omnigraph.storage.tables import digests
 
 LOADED_ROWS = 500_000
 LOADS = 7

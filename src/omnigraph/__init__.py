@@ -84,9 +84,9 @@ if TYPE_CHECKING:
     from omnigraph.schema.evolve.steps import UpdateTypeMetadata as UpdateTypeMetadata
     from omnigraph.schema.evolve.steps import WidenProperty as WidenProperty
     from omnigraph.schema.findings import SchemaFinding as SchemaFinding
-    from omnigraph.storage.location import Location as Location
-    from omnigraph.storage.manifest import Commit as Commit
-    from omnigraph.storage.manifest import Pin as Pin
+    from omnigraph.storage.metadata.manifest import Commit as Commit
+    from omnigraph.storage.metadata.manifest import Pin as Pin
+    from omnigraph.storage.objects.location import Location as Location
     from omnigraph.storage.recovery.audit import Recovery as Recovery
     from omnigraph.storage.recovery.audit import TableOutcome as TableOutcome
     from omnigraph.upkeep.indexes import IndexReport as IndexReport
@@ -109,8 +109,8 @@ _HOMES = {
     "omnigraph.graph": "Graph Snapshot init open",
     "omnigraph.graph.schema_control": "SchemaControl",
     "omnigraph.history.control": "Branches Commits",
-    "omnigraph.storage.location": "Location",
-    "omnigraph.storage.manifest": "Commit Pin",
+    "omnigraph.storage.objects.location": "Location",
+    "omnigraph.storage.metadata.manifest": "Commit Pin",
     "omnigraph.history.branches": "Branch",
     # reading
     "omnigraph.engine.result": "Result",

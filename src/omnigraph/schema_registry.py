@@ -19,10 +19,10 @@ from omnigraph.errors import (
 )
 from omnigraph.schema.compile import CompiledSchema, compile_schema
 from omnigraph.schema.contract import IR_FILE, SOURCE_FILE, STATE_FILE, check_files
-from omnigraph.storage import schema_files
-from omnigraph.storage.objects import Objects
-from omnigraph.storage.snapshot import Snapshot
-from omnigraph.storage.store import GraphStore
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata import schema_files
+from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.objects.object_store import ObjectStore
 
 
 class SchemaRegistry:
@@ -33,7 +33,7 @@ class SchemaRegistry:
         self._known: OrderedDict[str, CompiledSchema] = OrderedDict({opened.hash: opened})
         self._lock = threading.Lock()
 
-    def of(self, snapshot: Snapshot) -> CompiledSchema:
+    def of(self, snapshot: ManifestSnapshot) -> CompiledSchema:
         """The schema of a state.
 
         Raises:
@@ -70,7 +70,7 @@ class SchemaRegistry:
             return self.newest(from_ or ids.MAIN)
 
 
-def read_schema(objects: Objects, snapshot: Snapshot) -> CompiledSchema:
+def read_schema(objects: ObjectStore, snapshot: ManifestSnapshot) -> CompiledSchema:
     """The schema of a state from its files: as kept under the recorded hash, or else the live one.
 
     A state that records none is older than the first one that does, and has the schema that was kept for those; or
@@ -98,12 +98,12 @@ def _compiled(text: str) -> CompiledSchema | None:
         return None
 
 
-def _live(objects: Objects) -> CompiledSchema | None:
+def _live(objects: ObjectStore) -> CompiledSchema | None:
     try:
         return check_files(_live_files(objects))
     except SchemaFilesDisagree:
         return None
 
 
-def _live_files(objects: Objects) -> dict[str, bytes | None]:
+def _live_files(objects: ObjectStore) -> dict[str, bytes | None]:
     return {name: objects.read(name) for name in (SOURCE_FILE, IR_FILE, STATE_FILE)}

@@ -12,7 +12,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import CorruptGraph, NewerFormat, OmniGraphError, SchemaFilesDisagree
-from omnigraph.storage.manifest import Commit
+from omnigraph.storage.metadata.manifest import Commit
 from omnigraph.write.change import Change
 from tests.support.foreign_writer import (
     GENESIS,

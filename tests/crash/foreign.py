@@ -12,9 +12,9 @@ import lance
 import pyarrow as pa
 
 import omnigraph as og
-from omnigraph.storage.location import parse_location
-from omnigraph.storage.manifest import Pin
-from omnigraph.storage.objects import Objects
+from omnigraph.storage.metadata.manifest import Pin
+from omnigraph.storage.objects.location import parse_location
+from omnigraph.storage.objects.object_store import ObjectStore
 from tests.support.crash_graph import ACTOR, BRANCH, MAIN, SCHEMA, perform
 from tests.support.ledger import Ledger
 
@@ -94,12 +94,12 @@ class Scene:
 
 
 def leave_bytes(uri: str, content: bytes, operation: str = OPERATION) -> None:
-    Objects(parse_location(uri)).write(f"__recovery/{operation}.json", content)
+    ObjectStore(parse_location(uri)).write(f"__recovery/{operation}.json", content)
 
 
 def record_bytes(uri: str, operation: str = OPERATION) -> bytes | None:
     """The record as it lies there now; None when it is gone."""
-    return Objects(parse_location(uri)).read(f"__recovery/{operation}.json")
+    return ObjectStore(parse_location(uri)).read(f"__recovery/{operation}.json")
 
 
 def scene(uri: str, folder: Path, branch: str = MAIN) -> Scene:

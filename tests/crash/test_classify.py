@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from omnigraph.storage.commit.sidecar import Sidecar, TableIntent, WriterKind
-from omnigraph.storage.recovery.classify import Decision, TableState, classify, decide
+from omnigraph.storage.recovery.roll import Decision, TableState, classify, decide
 
 STRICT = (WriterKind.MUTATION, WriterKind.LOAD)
 MULTISTEP = (WriterKind.BRANCH_MERGE, WriterKind.SCHEMA_APPLY)

@@ -10,7 +10,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph import limits
-from omnigraph.storage.recovery.mirrors import mend_mirrors
+from omnigraph.storage.recovery.repair_mirrors import mend_mirrors
 from tests.support.crash_checks import assert_mirrored, assert_whole
 from tests.support.crash_graph import ACTOR, BRANCH, MAIN, SCHEMA, perform
 from tests.support.foreign_writer import old_graph

@@ -10,7 +10,7 @@ import lance
 import pytest
 
 import omnigraph as og
-from omnigraph.storage.lineage import ACTORS_PATH, COMMITS_PATH
+from omnigraph.storage.metadata.commit_log import ACTORS_PATH, COMMITS_PATH
 from tests.crash.foreign import PERSON, Scene, scene
 from tests.support import ledger as ledgers
 from tests.support.crash_checks import assert_sound, records, settled

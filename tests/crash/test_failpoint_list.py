@@ -10,7 +10,7 @@ import pytest
 
 from omnigraph import failpoints
 from omnigraph.errors import InputError, StoreUnavailable
-from omnigraph.storage.commit.record import WriterKind
+from omnigraph.storage.commit.sidecar import WriterKind
 from tests.support.kill_runner import CHILD_SECONDS
 from tests.support.source_tree import Source, python_sources
 from tests.support.waiting import wait_until

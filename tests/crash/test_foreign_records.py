@@ -20,7 +20,7 @@ from omnigraph.ids import RECOVERY_ACTOR
 from omnigraph.schema.compile import compile_schema
 from omnigraph.schema.contract import state_text
 from omnigraph.storage.recovery.audit import TableOutcome
-from omnigraph.storage.tables import version_file
+from omnigraph.storage.tables.datasets import version_file
 from omnigraph.write.change import Change
 from tests.crash.foreign import ACTOR_OF_THE_DEAD, COMPANY, OPERATION, PERSON, Scene, record_bytes, scene
 from tests.support.crash_checks import assert_sound, settled

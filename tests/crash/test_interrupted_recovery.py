@@ -12,9 +12,9 @@ import pytest
 import omnigraph as og
 from omnigraph import failpoints
 from omnigraph.errors import RecoveryRequired, StoreUnavailable, UncoveredDrift
-from omnigraph.storage.commit import redo, sidecar
-from omnigraph.storage.location import parse_location
-from omnigraph.storage.objects import Objects
+from omnigraph.storage.commit import sidecar, transaction_json
+from omnigraph.storage.objects.location import parse_location
+from omnigraph.storage.objects.object_store import ObjectStore
 from tests.crash.foreign import COMPANY, OPERATION, PERSON, scene, scene_of
 from tests.crash.table import LINEAGES, POINTS, Arranged, Case, arrange, assert_ended
 from tests.support.crash_checks import assert_sound, assert_whole, drafted_commit, records, settled
@@ -63,13 +63,15 @@ def _commit_staged(uri: str, keys: set[str]) -> None:
     """Let some of the tables of the interrupted write get their commit, as if it had come so far."""
     location = parse_location(uri)
     (operation,) = [name for name, record in records(uri).items() if record["tables"]]
-    record = sidecar.read(Objects(location), operation)
+    record = sidecar.read(ObjectStore(location), operation)
     assert record is not None
     for table in record.tables:
         if table.table_key in keys and table.staged is not None:
             address = f"{table.uri}/tree/{table.branch}" if table.branch else table.uri
             head = lance.dataset(address, storage_options=dict(location.options) or None)
-            landed = lance.LanceDataset.commit(head, redo.transaction(table.staged, operation), max_retries=0)
+            landed = lance.LanceDataset.commit(
+                head, transaction_json.transaction(table.staged, operation), max_retries=0
+            )
             assert landed.version == table.post_commit_pin
 
 
@@ -213,7 +215,7 @@ def test_a_record_that_vanishes_between_listing_and_reading_was_finished_by_its_
     target = Target(place.uri, MAIN, place.ledger)
     with spawn(target, "open=", failpoints=f"recovery.post_sidecar_list_pre_read={meeting.action}") as child:
         meeting.wait(child)
-        Objects(parse_location(place.uri)).delete(f"__recovery/{OPERATION}.json")
+        ObjectStore(parse_location(place.uri)).delete(f"__recovery/{OPERATION}.json")
         meeting.release()
         said, complaint = child.communicate(timeout=60)
     assert (child.returncode, said) == (0, "open= done\n"), complaint
@@ -300,7 +302,7 @@ def test_versions_that_nobody_will_ever_show_are_passed_over_also_by_a_writer_th
     arranged = _interrupted(uri, tmp_path, Case(_AFTER_SIDECAR, lineage, kind))
     _commit_staged(uri, set(TABLES[:2]))
     (operation,) = [name for name, record in records(uri).items() if record["tables"]]
-    sidecar.remove(Objects(parse_location(uri)), operation)
+    sidecar.remove(ObjectStore(parse_location(uri)), operation)
     branch = arranged.target.branch
     with og.open(uri, mode="ro") as reader:
         before, report = marks(reader, branch), reader.verify()

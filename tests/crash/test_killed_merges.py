@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import omnigraph as og
-from omnigraph.storage.manifest import Commit
+from omnigraph.storage.metadata.manifest import Commit
 from tests.merge.branches import SCHEMA, edges, gone, people, state
 from tests.support.crash_checks import (
     assert_mirrored,

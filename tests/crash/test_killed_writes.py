@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
-from omnigraph.storage.inspect_values import recorded_digests
+from omnigraph.storage.inspect_files import recorded_digests
 from tests.crash.table import (
     Arranged,
     Case,

@@ -9,7 +9,7 @@ import lance
 import pytest
 
 import omnigraph as og
-from omnigraph.storage.recovery.mirrors import mend_mirrors
+from omnigraph.storage.recovery.repair_mirrors import mend_mirrors
 from tests.support.crash_checks import assert_mirrored, assert_whole, files
 from tests.support.crash_graph import ACTOR, BRANCH, MAIN, SCHEMA, perform
 from tests.support.foreign_writer import SECOND, old_graph

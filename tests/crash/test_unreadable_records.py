@@ -15,8 +15,8 @@ import omnigraph as og
 from omnigraph import failpoints
 from omnigraph.errors import OmniGraphError, UnreadableSidecar
 from omnigraph.storage.commit import sidecar
-from omnigraph.storage.location import parse_location
-from omnigraph.storage.objects import Objects
+from omnigraph.storage.objects.location import parse_location
+from omnigraph.storage.objects.object_store import ObjectStore
 from omnigraph.write.change import Change
 from tests.crash.foreign import OPERATION, PERSON, Scene, leave_bytes, record_bytes, scene
 from tests.crash.table import POINTS, Case, arrange
@@ -125,7 +125,7 @@ def test_an_unreadable_record_refuses_writers_and_is_kept_byte_for_byte(place: S
                 assert reader.snapshot().count(PERSON) == graph.snapshot().count(PERSON)
             assert record_bytes(place.uri) == content
         finally:
-            Objects(parse_location(place.uri)).delete(f"__recovery/{OPERATION}.json")
+            ObjectStore(parse_location(place.uri)).delete(f"__recovery/{OPERATION}.json")
 
 
 def test_a_newer_record_says_which_version_it_has_and_which_is_known(place: Scene) -> None:
@@ -136,7 +136,7 @@ def test_a_newer_record_says_which_version_it_has_and_which_is_known(place: Scen
         assert (caught.value.details["found_version"], caught.value.details["supported_version"]) == (2, 1)
         assert caught.value.hint == "upgrade omnigraph"
     finally:
-        Objects(parse_location(place.uri)).delete(f"__recovery/{OPERATION}.json")
+        ObjectStore(parse_location(place.uri)).delete(f"__recovery/{OPERATION}.json")
 
 
 def test_names_without_the_json_suffix_are_no_records(place: Scene) -> None:
@@ -151,8 +151,8 @@ def test_names_without_the_json_suffix_are_no_records(place: Scene) -> None:
 
 def test_fields_that_nobody_knows_are_ignored(place: Scene) -> None:
     leave_bytes(place.uri, _with("colour", {"of": "the sky"}))
-    record = sidecar.read(Objects(parse_location(place.uri)), OPERATION)
-    Objects(parse_location(place.uri)).delete(f"__recovery/{OPERATION}.json")
+    record = sidecar.read(ObjectStore(parse_location(place.uri)), OPERATION)
+    ObjectStore(parse_location(place.uri)).delete(f"__recovery/{OPERATION}.json")
     assert record is not None
     assert record.tables[0].table_key == PERSON
 
@@ -193,7 +193,7 @@ def test_a_damaged_record_is_read_or_refused_but_never_breaks_the_reader(
             break
         damaged = damaged[key]
     damaged[key] = data.draw(_JUNK, label="what")
-    objects = Objects(parse_location(tmp_path_factory.getbasetemp() / "damaged"))
+    objects = ObjectStore(parse_location(tmp_path_factory.getbasetemp() / "damaged"))
     Path(tmp_path_factory.getbasetemp(), "damaged").mkdir(exist_ok=True)
     operation = real_records[0]["operation_id"]
     record["operation_id"] = operation

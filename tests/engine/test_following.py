@@ -126,8 +126,8 @@ def test_the_writer_follows_its_own_commits_without_reading(graph: og.Graph, mon
     for step in range(5):  # several commits between two questions too
         graph.write([edge(f"x{step}", 5, 100 + step), people(SIZE + step, n=step)])
     expected = Asker(graph).everything()
-    monkeypatch.setattr("omnigraph.storage.reading.TableReader.scan", refuse)
-    monkeypatch.setattr("omnigraph.storage.reading.TableReader.take", refuse)
+    monkeypatch.setattr("omnigraph.storage.table_reader.TableReader.scan", refuse)
+    monkeypatch.setattr("omnigraph.storage.table_reader.TableReader.take", refuse)
     assert asker.everything() == expected
 
 

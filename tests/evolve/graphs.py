@@ -9,8 +9,8 @@ from unittest.mock import patch
 import pyarrow as pa
 
 import omnigraph as og
-from omnigraph.storage.snapshot import fold
-from omnigraph.storage.value_process import ValueProcess
+from omnigraph.storage.inspect_files import ValueProcess
+from omnigraph.storage.metadata.manifest_snapshot import fold
 from omnigraph.write.change import Change
 
 SCHEMA = """

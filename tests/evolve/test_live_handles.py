@@ -12,9 +12,9 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import MergeSchemaMismatch, QueryTypeError, SchemaChanged
 from omnigraph.storage.commit.protocol import Write, run
-from omnigraph.storage.commit.record import WriterKind
-from omnigraph.storage.manifest import Commit
-from omnigraph.storage.objects import Objects
+from omnigraph.storage.commit.sidecar import WriterKind
+from omnigraph.storage.metadata.manifest import Commit
+from omnigraph.storage.objects.object_store import ObjectStore
 from omnigraph.write.change import Change
 from tests.evolve.graphs import SCHEMA, assert_whole, content, rows, small_graph
 from tests.support.kill_runner import Rendezvous
@@ -168,13 +168,13 @@ def test_a_handle_reads_no_schema_file_again_while_the_schema_stays(
 ) -> None:
     graph, other = small_graph(tmp_path / "g"), og.open(tmp_path / "g")
     asked: list[str] = []
-    read = Objects.read
+    read = ObjectStore.read
 
-    def noted(objects: Objects, path: str) -> bytes | None:
+    def noted(objects: ObjectStore, path: str) -> bytes | None:
         asked.append(path)
         return read(objects, path)
 
-    monkeypatch.setattr(Objects, "read", noted)
+    monkeypatch.setattr(ObjectStore, "read", noted)
     query = "query q() { match { $p: Person } return { $p.name } }"
     for number in range(3):
         graph.mutate("query m($n: String) { insert Person { name: $n, age: 1 } }", params={"n": f"p{number}"})

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from omnigraph.errors import StoreUnavailable
-from omnigraph.storage.lease import Lease
+from omnigraph.storage.objects.locks import Lease
 from tests.faults.scene import scene
 from tests.support.fault_proxy import READS, Fault, FaultProxy
 from tests.support.s3_server import S3Server

@@ -15,7 +15,7 @@ from tests.support.source_tree import ROOT, Source, python_sources, tracked_text
 
 Rule = Callable[[Source], list[str]]
 
-FILTERS_ARE_BUILT_IN = "src/omnigraph/storage/filters.py"
+FILTERS_ARE_BUILT_IN = "src/omnigraph/storage/tables/filters.py"
 SLEEPING_IS_DONE_IN = "tests/support/waiting.py"
 
 _CODE_FROM_BYTES = {"pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle"}

@@ -10,7 +10,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import BranchNotFound, CommitNotFound, HistoricalVersionReclaimed, InputError, NotFoundError
-from omnigraph.storage.tables import version_file
+from omnigraph.storage.tables.datasets import version_file
 from omnigraph.write.change import Change, Mode
 from tests.support import foreign_writer
 from tests.support.small_graphs import ids_of, people, persons

@@ -12,7 +12,7 @@ import lance
 import pytest
 
 import omnigraph as og
-from omnigraph.storage.objects import Objects
+from omnigraph.storage.objects.object_store import ObjectStore
 from omnigraph.write.change import Mode
 from tests.support.small_graphs import people, persons
 
@@ -28,7 +28,7 @@ class Looks:
         self._count(monkeypatch, lance, "dataset", "opened")
         self._count(monkeypatch, lance.LanceScanner, "to_table", "scanned")
         self._count(monkeypatch, lance.LanceScanner, "to_batches", "scanned")
-        self._count(monkeypatch, Objects, "read", "files")
+        self._count(monkeypatch, ObjectStore, "read", "files")
 
     def _count(self, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, what: str) -> None:
         original = getattr(owner, name)

@@ -11,8 +11,8 @@ import pytest
 
 import omnigraph as og
 from omnigraph import limits
-from omnigraph.storage import commit_rows
-from omnigraph.storage.manifest import Commit
+from omnigraph.storage.metadata import commit_rows
+from omnigraph.storage.metadata.manifest import Commit
 from tests.support.small_graphs import people, persons
 
 FEW, MANY = 12, 90
@@ -36,7 +36,7 @@ def manifest_rows(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     def since_last_call() -> int:
         rows = sum(read)
         read.clear()
-        monkeypatch.setattr(commit_rows, "_kept", commit_rows._Kept())
+        monkeypatch.setattr(commit_rows, "_kept", commit_rows._CommitCache())
         return rows
 
     monkeypatch.setattr(lance.LanceScanner, "to_table", counted)
@@ -100,8 +100,8 @@ def test_commits_are_found_in_any_order_of_reading(tmp_path: Path, monkeypatch: 
         monkeypatch.setattr(limits, "COMMIT_ROWS_AT_A_TIME", at_a_time)
         for branch, expected in whole.items():
             for limit in (1, 2, 9, None):
-                monkeypatch.setattr(commit_rows, "_kept", commit_rows._Kept())
+                monkeypatch.setattr(commit_rows, "_kept", commit_rows._CommitCache())
                 assert graph.commits.list(branch, limit=limit) == expected[:limit]
-            monkeypatch.setattr(commit_rows, "_kept", commit_rows._Kept())
+            monkeypatch.setattr(commit_rows, "_kept", commit_rows._CommitCache())
             assert graph.commits.list(branch, limit=2, before=expected[4].id) == expected[5:7]
             assert graph.changes("beginning", branch=branch, max_commits=1).blocks[0].commit == expected[-2]

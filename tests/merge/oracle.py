@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from omnigraph.storage.manifest import Commit
+from omnigraph.storage.metadata.manifest import Commit
 
 Row = Mapping[str, Any]
 Rows = Mapping[str, Row]

@@ -10,8 +10,8 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import MergeConflict
 from omnigraph.history.merge.table_plan import Disposition, plan_tables
-from omnigraph.storage.manifest import Pin, pin_metadata
-from omnigraph.storage.snapshot import Snapshot
+from omnigraph.storage.metadata.manifest import Pin, pin_metadata
+from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
 from tests.merge.branches import apart, edges, gone, people, state
 
 # One table: base, source and target as (branch, version); main's lineage is "main". What the target branch "t" does.
@@ -31,13 +31,13 @@ PLANS = [
 ]
 
 
-def snapshot(branch: str, place: tuple[str, int] | None) -> Snapshot:
+def snapshot(branch: str, place: tuple[str, int] | None) -> ManifestSnapshot:
     pins = {}
     if place is not None:
         lineage = None if place[0] == "main" else place[0]
         made = f"{place[0]}-{place[1]}"
         pins["node:A"] = Pin("node:A", "nodes/a", place[1], lineage, 1, pin_metadata("/g/nodes/a", place[1], made))
-    return Snapshot(branch, 1, None, pins, {}, {}, None, lineage=None if branch == "main" else branch)
+    return ManifestSnapshot(branch, 1, None, pins, {}, {}, None, lineage=None if branch == "main" else branch)
 
 
 @pytest.mark.parametrize(("base", "source", "target", "disposition", "pointer"), PLANS)

@@ -11,7 +11,7 @@ import pytest
 
 from omnigraph import limits
 from omnigraph.history.merge.merge_source import MergeBase, capture, distances, find_base, merge_base
-from omnigraph.storage.manifest import Commit
+from omnigraph.storage.metadata.manifest import Commit
 from tests.support import small_graphs
 
 Known = dict[str, Commit]

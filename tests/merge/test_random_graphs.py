@@ -12,7 +12,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import MergeConflict
-from omnigraph.storage.manifest import Commit
+from omnigraph.storage.metadata.manifest import Commit
 from omnigraph.write.change import Change, Mode
 from tests.merge.branches import fingerprint, state
 from tests.merge.oracle import Row, Rules, State, last_common, merge, same_state, shared_state

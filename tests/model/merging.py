@@ -14,7 +14,7 @@ from hypothesis.stateful import precondition, rule
 import omnigraph as og
 from omnigraph import failpoints
 from omnigraph.errors import HistoricalVersionReclaimed, MergeConflict
-from omnigraph.storage.manifest import Commit
+from omnigraph.storage.metadata.manifest import Commit
 from tests.merge.oracle import Merged, Rules, merge, shared_state
 from tests.model.machine import CUTS, GraphMachine, index
 from tests.model.oracle import ENDS, State

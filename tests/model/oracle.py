@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.storage.manifest import Commit
+from omnigraph.storage.metadata.manifest import Commit
 from omnigraph.write.change import Change, Mode
 
 SCHEMA = """

@@ -11,12 +11,12 @@ from unittest.mock import patch
 from omnigraph import ids
 from omnigraph.errors import BranchExists, RecoveryRequired, UncoveredDrift
 from omnigraph.history import branches
-from omnigraph.storage import manifest
-from omnigraph.storage.branch_entries import BranchEntries, BranchEntry, _path, _text
 from omnigraph.storage.commit import protocol, workspace
 from omnigraph.storage.commit.publish import Published, StagedPublish
-from omnigraph.storage.recovery import finish, sweep
-from tests.protocol.store import SimulatedDoor, SimulatedStore
+from omnigraph.storage.metadata import manifest
+from omnigraph.storage.metadata.branch_entries import BranchEntries, BranchEntry, _path, _text
+from omnigraph.storage.recovery import finish_write, sweep
+from tests.protocol.store import SimulatedPublisher, SimulatedStore
 
 
 def _drop_and_fork(store: SimulatedStore, snapshot: Any, pin: Any) -> Any:
@@ -57,7 +57,7 @@ def _drift(store: Any, pin: Any) -> Any:
 def _publish_on_any_head(publish: Callable[..., Published | None]) -> Callable[..., Published | None]:
     """A publish that lost is tried again on the new head, if its own tables did not move."""
 
-    def again(self: SimulatedDoor, staged: StagedPublish, operation_id: str) -> Published | None:
+    def again(self: SimulatedPublisher, staged: StagedPublish, operation_id: str) -> Published | None:
         published = publish(self, staged, operation_id)
         newest = self._store.refresh(staged.base.branch)
         touched = {key for key, pin in staged.after.pins.items() if staged.base.pins[key] != pin}
@@ -87,7 +87,7 @@ DEFECTS: dict[str, tuple[tuple[tuple[str, ...], bool], Callable[[], list[Any]]]]
     ),
     "V3 a record whose versions are taken is kept": (
         (("append", "append"), False),
-        lambda: [patch.object(finish, "drop_void", _refuse), patch.object(sweep, "drop_void", _refuse)],
+        lambda: [patch.object(finish_write, "drop_void", _refuse), patch.object(sweep, "drop_void", _refuse)],
     ),
     "V4 versions that nobody shows are refused": (
         (("append", "append_other"), False),
@@ -95,7 +95,7 @@ DEFECTS: dict[str, tuple[tuple[tuple[str, ...], bool], Callable[[], list[Any]]]]
     ),
     "a publish forgets what it was computed on": (
         (("add_edge", "drop_node"), False),
-        lambda: [patch.object(SimulatedDoor, "publish", _publish_on_any_head(SimulatedDoor.publish))],
+        lambda: [patch.object(SimulatedPublisher, "publish", _publish_on_any_head(SimulatedPublisher.publish))],
     ),
 }
 

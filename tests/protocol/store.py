@@ -16,19 +16,19 @@ from lance.commit import CommitConflictError
 
 from omnigraph import ids
 from omnigraph.errors import CorruptGraph, StoreUnavailable
-from omnigraph.storage import manifest
-from omnigraph.storage.branch_entries import BranchEntries
 from omnigraph.storage.commit.prepared import Prepared, PreparedTable
 from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.publish import GraphChange, Published, StagedPublish, _after, check_change
-from omnigraph.storage.commit.record import WriterKind
+from omnigraph.storage.commit.sidecar import WriterKind
 from omnigraph.storage.commit.workspace import Workspace
-from omnigraph.storage.location import Location
-from omnigraph.storage.manifest import Commit, Head
-from omnigraph.storage.snapshot import Snapshot
-from omnigraph.storage.stage import Staged
-from omnigraph.storage.store import BranchRef, GraphStore
-from omnigraph.storage.tables import OPERATION, Ref
+from omnigraph.storage.graph_store import BranchRef, GraphStore
+from omnigraph.storage.metadata import manifest
+from omnigraph.storage.metadata.branch_entries import BranchEntries
+from omnigraph.storage.metadata.manifest import Commit, Head
+from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.objects.location import Location
+from omnigraph.storage.tables.datasets import OPERATION, Ref
+from omnigraph.storage.tables.stage_rows import StagedTransaction
 from tests.protocol.world import Change, Process, State, Version
 
 #: Which transactions Lance lets land behind which others; everything else is a conflict. Measured by a surface guard.
@@ -236,13 +236,13 @@ def _applied(files: dict[int, Version], number: int, change: Change) -> Counter[
     return +rows
 
 
-class SimulatedDoor:
+class SimulatedPublisher:
     """The publish: a look, then one conditional put."""
 
     def __init__(self, store: SimulatedStore) -> None:
         self._store = store
 
-    def stage(self, base: Snapshot, change: GraphChange, epoch: int) -> StagedPublish:
+    def stage(self, base: ManifestSnapshot, change: GraphChange, epoch: int) -> StagedPublish:
         check_change(base, change)
         head = cast(Head, base.head)
         commit = Commit(
@@ -275,7 +275,7 @@ class SimulatedDoor:
         found = self.find(newest, commit.id)
         return Published(found, newest) if found else None
 
-    def find(self, snapshot: Snapshot, commit_id: str) -> Commit | None:
+    def find(self, snapshot: ManifestSnapshot, commit_id: str) -> Commit | None:
         return cast(State, snapshot.handle.rows()).commits.get(commit_id)
 
 
@@ -296,24 +296,26 @@ class SimulatedStore(GraphStore):
         objects = SimulatedObjects(process)
         self.objects = cast(Any, objects)
         self.tables = cast(Any, SimulatedTables(process))
-        self.effects = cast(Any, SimpleNamespace(keep=lambda *_: None))
+        self.recent_changes = cast(Any, SimpleNamespace(keep=lambda *_: None))
         self.entries = BranchEntries(cast(Any, objects))
         self.sections = cast(Any, SimulatedSections())
         self.mirror = cast(Any, SimpleNamespace(note=lambda *_: None, held=nullcontext))
-        self.door = cast(Any, SimulatedDoor(self))
+        self.publisher = cast(Any, SimulatedPublisher(self))
         self.forks = {}
 
-    def refresh(self, branch: str, *, migrate_layout: bool = False) -> Snapshot:
+    def refresh(self, branch: str, *, migrate_layout: bool = False) -> ManifestSnapshot:
         return self.read_lineage(self.branch_ref(branch))
 
-    def read_lineage(self, ref: BranchRef, known: Snapshot | None = None, *, migrate_layout: bool = False) -> Snapshot:
+    def read_lineage(
+        self, ref: BranchRef, known: ManifestSnapshot | None = None, *, migrate_layout: bool = False
+    ) -> ManifestSnapshot:
         handle = self._newest_manifest(ref)
         state = cast(State, handle.rows())
-        return Snapshot(
+        return ManifestSnapshot(
             ref.name, handle.version, state.head, state.pins, {}, {}, handle, ref.identity, None, ref.lineage
         )
 
-    def adopt(self, snapshot: Snapshot) -> None:
+    def adopt(self, snapshot: ManifestSnapshot) -> None:
         """Nothing is remembered, so that every look is a step."""
 
     def adopt_fork(self, *_: object) -> None:
@@ -352,7 +354,7 @@ def write(store: SimulatedStore, branch: str, compute: Callable[[Workspace], dic
         tables = {}
         for key, change in compute(workspace).items():
             pin, handle = workspace.writable(key)
-            staged = Staged(_OPERATIONS[change.kind](), pin.version, 0, uuid=ids.new_ulid())
+            staged = StagedTransaction(_OPERATIONS[change.kind](), pin.version, 0, uuid=ids.new_ulid())
             store.process.world.changes[staged.uuid] = change
             tables[key] = PreparedTable(pin, handle, staged, reads_rows=change.kind != "append")
         return Prepared(None, tables)

@@ -20,8 +20,8 @@ from lance.commit import CommitConflictError
 
 from omnigraph import ids
 from omnigraph.errors import StorageError
-from omnigraph.storage import manifest
-from omnigraph.storage.manifest import Commit, Head, Pin
+from omnigraph.storage.metadata import manifest
+from omnigraph.storage.metadata.manifest import Commit, Head, Pin
 
 TABLES = ("node:A", "node:B")
 

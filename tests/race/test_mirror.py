@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
-from omnigraph.storage.lineage import COMMITS_PATH
-from omnigraph.storage.mirror import Mirror, _News
+from omnigraph.storage.metadata.commit_log import COMMITS_PATH
+from omnigraph.storage.metadata.commit_mirror import Mirror, _News
 from tests.support.crash_checks import assert_mirrored
 from tests.support.small_graphs import people, persons
 

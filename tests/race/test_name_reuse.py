@@ -12,9 +12,9 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import BranchNotFound, CommitNotFound, ConflictError
-from omnigraph.storage.manifest import Commit
+from omnigraph.storage.graph_store import BranchRef
+from omnigraph.storage.metadata.manifest import Commit
 from omnigraph.storage.recovery import sweep
-from omnigraph.storage.store import BranchRef
 from omnigraph.write.change import Change, Mode
 from tests.support.crash_checks import assert_mirrored, assert_pins_are_heads, records
 from tests.support.kill_runner import Rendezvous

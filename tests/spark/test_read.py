@@ -20,7 +20,7 @@ from omnigraph.errors import InputError, TypeNotFound
 from omnigraph.spark.data_source import DefaultSource, Reader
 from omnigraph.spark.frames import moment, pinned
 from omnigraph.spark.pushdown import push_filters
-from omnigraph.storage.fragments import TableAt, fragment_groups, scan_fragments
+from omnigraph.storage.tables.table_scan import TableAt, fragment_groups, scan_fragments
 from omnigraph.write.change import Change
 from tests.support.example_graph import example_graph
 

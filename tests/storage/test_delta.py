@@ -11,8 +11,8 @@ import pytest
 
 from omnigraph import limits
 from omnigraph.errors import InputError
-from omnigraph.storage.delta import Method, TableDelta, table_delta, versions
-from omnigraph.storage.stage import find_rows
+from omnigraph.storage.delta import Method, TableDelta, compare_states, table_delta
+from omnigraph.storage.tables.row_lookup import find_rows
 from omnigraph.write.change import Change, Mode
 from tests.support.table_histories import KEY, SCHEMA, State, TableHistory, naive_delta
 
@@ -102,7 +102,7 @@ def test_the_comparison_notices_what_a_restore_hides_from_the_version_columns(
     assert naive_delta(before, after) == ([], ["i1"], [])
     with pytest.raises(InputError):
         table_delta(history.tables, before.pin, after.pin, method=Method.VERSIONS)
-    monkeypatch.setattr(versions, "_UNDERSTOOD", frozenset({*versions._UNDERSTOOD, "Restore"}))
+    monkeypatch.setattr(compare_states, "_UNDERSTOOD", frozenset({*compare_states._UNDERSTOOD, "Restore"}))
     hidden = table_delta(history.tables, before.pin, after.pin, method=Method.VERSIONS)
     assert _ids(hidden) != naive_delta(before, after)
 

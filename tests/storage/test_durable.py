@@ -15,7 +15,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from omnigraph.storage import durable
+from omnigraph.storage.objects import durable
 from tests.support.small_graphs import ROOT, people
 from tests.support.transactions import transaction_of
 from tests.write.test_blobs import blob_graph, put

@@ -11,8 +11,8 @@ import pytest
 
 import omnigraph as og
 from omnigraph import limits
-from omnigraph.storage.manifest import Pin
-from omnigraph.storage.reading import TableChange, TableReader
+from omnigraph.storage.metadata.manifest import Pin
+from omnigraph.storage.table_reader import TableChange, TableReader
 from omnigraph.write.change import Change, Mode
 
 SCHEMA = "node P { k: String @key  n: I32?  at: DateTime?  tags: [String]? }"
@@ -56,7 +56,7 @@ def test_remembered_effects_lead_from_one_version_to_the_next(tmp_path: Path) ->
             put = [key for key in {f"p{rng.randrange(60)}" for _ in range(3)} if key not in gone]
             present = (present - set(gone)) | set(put)
             graph.write([Change("node:P", rows(*put, n=step), Mode.MERGE, remove=pa.array(gone, pa.string()))])
-            kept = graph._store.effects.between(before, pin(graph))
+            kept = graph._store.recent_changes.between(before, pin(graph))
             assert kept is not None
             assert applied(old, kept) == table_of(graph, pin(graph)), f"step {step}"
 
@@ -96,7 +96,7 @@ def test_large_and_old_effects_are_not_kept(tmp_path: Path, monkeypatch: pytest.
         for keys in (["a"], [f"p{i}" for i in range(6)], ["b"], ["c"], ["d"]):
             graph.write([Change("node:P", rows(*keys))])
             pins.append(pin(graph))
-        between = graph._store.effects.between
+        between = graph._store.recent_changes.between
         assert between(pins[1], pins[2]) is None
         assert between(pins[2], pins[3]) is None, "two newer ones pushed it out"
         assert between(pins[2], pins[5]) is None
@@ -110,7 +110,7 @@ def test_a_kept_row_does_not_hold_the_table_it_came_from(tmp_path: Path) -> None
     with og.init(tmp_path / "g", SCHEMA) as graph:
         before = pin(graph)
         graph.write([Change("node:P", wide.slice(20_000, 1))])
-        kept = graph._store.effects.between(before, pin(graph))
+        kept = graph._store.recent_changes.between(before, pin(graph))
         assert kept is not None
         assert kept[0].added.get_total_buffer_size() < 1_000
         assert kept[0].added.column("k").to_pylist() == ["p20000"]

@@ -102,7 +102,7 @@ def test_a_child_forked_inside_a_commit_that_lives_on_does_not_keep_its_parent_f
     code = (
         "os.environ['OMNIGRAPH_LOCK_TIMEOUT'] = '5'\n"
         "from tests.support.small_graphs import people, persons\n"
-        "from omnigraph.storage.section import Sections\n"
+        "from omnigraph.storage.objects.locks import Sections\n"
         "graph = people(sys.argv[1], 'a')\n"
         "with graph._store.sections.hold('main'):\n"
         "    child = os.fork()\n"

@@ -11,22 +11,22 @@ import pytest
 
 import omnigraph as og
 from omnigraph import limits
-from omnigraph.storage import known_ids
-from omnigraph.storage.known_ids import fragments_to_search
-from omnigraph.storage.stage import find_rows
-from omnigraph.storage.tables import Handle
+from omnigraph.storage.tables import fragment_pruning
+from omnigraph.storage.tables.datasets import Handle
+from omnigraph.storage.tables.fragment_pruning import fragments_to_search
+from omnigraph.storage.tables.row_lookup import find_rows
 from omnigraph.write.change import Mode
 from tests.support.small_graphs import people, persons, without
 
 
 @pytest.fixture(autouse=True)
 def knowing_nothing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(known_ids, "_kept", known_ids._Kept())
+    monkeypatch.setattr(fragment_pruning, "_kept", fragment_pruning._IdColumns())
     yield
 
 
 def _forget() -> None:
-    known_ids._kept = known_ids._Kept()
+    fragment_pruning._kept = fragment_pruning._IdColumns()
 
 
 def _table(graph: og.Graph, branch: str = "main", at: int | None = None) -> Handle:
@@ -92,8 +92,8 @@ def test_a_few_rows_cut_from_a_large_table_do_not_keep_all_of_it(
     monkeypatch.setattr(limits, "KNOWN_ID_BYTES", 16_000)
     _forget()
     many = pa.table({"id": [f"id {number}" for number in range(1_000)]})
-    known_ids.note(fragments, many.slice(500, 1))
-    assert known_ids._kept.get(known_ids._file(fragments[0])) is None
+    fragment_pruning.note(fragments, many.slice(500, 1))
+    assert fragment_pruning._kept.get(fragment_pruning._file(fragments[0])) is None
 
 
 def test_what_is_kept_is_bounded_and_the_answers_stay_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,8 +101,8 @@ def test_what_is_kept_is_bounded_and_the_answers_stay_right(tmp_path: Path, monk
     graph = people(tmp_path / "g")
     for number in range(30):
         graph.write([persons(f"p{number}")])
-    assert 0 < known_ids._kept._bytes <= 200
-    assert len(known_ids._kept._ids) < 30
+    assert 0 < fragment_pruning._kept._bytes <= 200
+    assert len(fragment_pruning._kept._ids) < 30
     for number in range(30):
         assert find_rows(_table(graph), pa.array([f"p{number}", "nobody"])).num_rows == 1
 
@@ -140,5 +140,5 @@ def test_ids_of_only_so_many_fragments_are_kept_however_few_they_are(
     graph = people(tmp_path / "g")
     for number in range(6):
         graph.write([persons(f"p{number}")])
-        assert len(known_ids._kept._ids) <= 3
+        assert len(fragment_pruning._kept._ids) <= 3
     assert find_rows(_table(graph), pa.array(["p0", "p5"])).num_rows == 2

@@ -12,12 +12,12 @@ import pytest
 import omnigraph as og
 from omnigraph import failpoints, ids, limits
 from omnigraph.errors import CorruptGraph, LockTimeout, StoreUnavailable
-from omnigraph.storage import lease as leases
 from omnigraph.storage.commit import sidecar
-from omnigraph.storage.lease import Lease
-from omnigraph.storage.location import parse_location
-from omnigraph.storage.objects import Objects
-from omnigraph.storage.store import GraphStore
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.objects import locks as leases
+from omnigraph.storage.objects.location import parse_location
+from omnigraph.storage.objects.locks import Lease
+from omnigraph.storage.objects.object_store import ObjectStore
 from tests.support.s3_server import S3Server
 from tests.support.small_graphs import ids_of, people, persons, run_child, start_child
 from tests.support.waiting import wait_until
@@ -28,8 +28,8 @@ PATH = "__recovery/branch.main.lease"
 
 
 @pytest.fixture
-def objects(s3_root: str) -> Objects:
-    return Objects(parse_location(s3_root))
+def objects(s3_root: str) -> ObjectStore:
+    return ObjectStore(parse_location(s3_root))
 
 
 def _soon() -> float:
@@ -40,20 +40,20 @@ def _later() -> float:
     return time.monotonic() + 20
 
 
-def _stored(objects: Objects) -> dict[str, Any]:
+def _stored(objects: ObjectStore) -> dict[str, Any]:
     content = objects.read(PATH)
     assert content is not None
     stored: dict[str, Any] = json.loads(content)
     return stored
 
 
-def _foreign(objects: Objects, **fields: Any) -> None:
+def _foreign(objects: ObjectStore, **fields: Any) -> None:
     """A lease object as another machine left it."""
     record = {"owner": "x", "epoch": 7, "seconds": 30, "pid": 1, "host": "elsewhere", "started": "1"}
     objects.write(PATH, json.dumps(record | fields).encode())
 
 
-def test_a_lease_has_one_owner_and_can_be_given_back(objects: Objects) -> None:
+def test_a_lease_has_one_owner_and_can_be_given_back(objects: ObjectStore) -> None:
     one, other = Lease(objects, PATH), Lease(objects, PATH)
     one.acquire(_soon())
     with pytest.raises(LockTimeout, match="OMNIGRAPH_LOCK_TIMEOUT"):
@@ -64,7 +64,7 @@ def test_a_lease_has_one_owner_and_can_be_given_back(objects: Objects) -> None:
     assert other.epoch > one.epoch
 
 
-def test_an_owner_whose_answer_was_lost_takes_its_own_lease_at_once(objects: Objects) -> None:
+def test_an_owner_whose_answer_was_lost_takes_its_own_lease_at_once(objects: ObjectStore) -> None:
     lease, other = Lease(objects, PATH), Lease(objects, PATH)
     lease.acquire(_soon())
     lease._tag, lease._held = None, False  # as if the answers to taking it and giving it back had been lost
@@ -77,7 +77,7 @@ def test_an_owner_whose_answer_was_lost_takes_its_own_lease_at_once(objects: Obj
 
 
 def test_a_store_that_does_not_take_a_lease_back_fails_nothing(
-    objects: Objects, monkeypatch: pytest.MonkeyPatch
+    objects: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lease = Lease(objects, PATH)
     lease.acquire(_soon())
@@ -102,7 +102,7 @@ def test_whoever_has_waited_longest_looks_most_often() -> None:
     assert waits[-1] == shortest
 
 
-def test_the_epoch_grows_with_every_taking(objects: Objects) -> None:
+def test_the_epoch_grows_with_every_taking(objects: ObjectStore) -> None:
     lease, seen = Lease(objects, PATH), []
     for _ in range(3):
         lease.acquire(_soon())
@@ -112,13 +112,13 @@ def test_the_epoch_grows_with_every_taking(objects: Objects) -> None:
     assert _stored(objects)["epoch"] == seen[-1]
 
 
-def test_a_dead_owner_on_this_machine_is_recognised_at_once(s3: S3Server, s3_root: str, objects: Objects) -> None:
+def test_a_dead_owner_on_this_machine_is_recognised_at_once(s3: S3Server, s3_root: str, objects: ObjectStore) -> None:
     code = (
         "import sys, time, os, signal\n"
-        "from omnigraph.storage.lease import Lease\n"
-        "from omnigraph.storage.location import parse_location\n"
-        "from omnigraph.storage.objects import Objects\n"
-        f"Lease(Objects(parse_location(sys.argv[1])), '{PATH}').acquire(time.monotonic() + 10)\n"
+        "from omnigraph.storage.objects.locks import Lease\n"
+        "from omnigraph.storage.objects.location import parse_location\n"
+        "from omnigraph.storage.objects.object_store import ObjectStore\n"
+        f"Lease(ObjectStore(parse_location(sys.argv[1])), '{PATH}').acquire(time.monotonic() + 10)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     assert run_child(code, s3_root, env=s3.env()).returncode == -9
@@ -130,7 +130,7 @@ def test_a_dead_owner_on_this_machine_is_recognised_at_once(s3: S3Server, s3_roo
     assert time.monotonic() - started < _stored(objects)["seconds"] / 2
 
 
-def test_a_reused_pid_is_another_process(objects: Objects) -> None:
+def test_a_reused_pid_is_another_process(objects: ObjectStore) -> None:
     _foreign(objects, host=leases._machine(), pid=os.getpid(), started="1")
     Lease(objects, PATH).acquire(_soon())
     _foreign(objects, host=leases._machine(), pid=os.getpid(), started=leases._started(os.getpid()))
@@ -138,7 +138,7 @@ def test_a_reused_pid_is_another_process(objects: Objects) -> None:
         Lease(objects, PATH).acquire(_soon())
 
 
-def test_an_owner_elsewhere_is_waited_for_until_its_record_stood_still_for_its_life(objects: Objects) -> None:
+def test_an_owner_elsewhere_is_waited_for_until_its_record_stood_still_for_its_life(objects: ObjectStore) -> None:
     _foreign(objects, seconds=0.4)
     started = time.monotonic()
     lease = Lease(objects, PATH)
@@ -147,7 +147,7 @@ def test_an_owner_elsewhere_is_waited_for_until_its_record_stood_still_for_its_l
     assert lease.epoch == 8
 
 
-def test_a_renewed_record_starts_the_watch_again(objects: Objects) -> None:
+def test_a_renewed_record_starts_the_watch_again(objects: ObjectStore) -> None:
     _foreign(objects, seconds=30)
     lease = Lease(objects, PATH)
     first = lease._try(None)
@@ -160,13 +160,13 @@ def test_a_renewed_record_starts_the_watch_again(objects: Objects) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b'{"epoch": "many"}'])
-def test_an_unreadable_lease_is_a_typed_error(objects: Objects, content: bytes) -> None:
+def test_an_unreadable_lease_is_a_typed_error(objects: ObjectStore, content: bytes) -> None:
     objects.write(PATH, content)
     with pytest.raises(CorruptGraph, match="unreadable"):
         Lease(objects, PATH).acquire(_soon())
 
 
-def test_an_owner_knows_whether_anybody_was_there(objects: Objects) -> None:
+def test_an_owner_knows_whether_anybody_was_there(objects: ObjectStore) -> None:
     owner = Lease(objects, PATH)
     owner.acquire(_soon())
     assert owner.is_held()
@@ -176,7 +176,7 @@ def test_an_owner_knows_whether_anybody_was_there(objects: Objects) -> None:
     assert _stored(objects)["owner"] == "x", "a release must not take it from its new owner"
 
 
-def test_an_owner_that_cannot_ask_does_not_know(objects: Objects, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_owner_that_cannot_ask_does_not_know(objects: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     owner = Lease(objects, PATH)
     owner.acquire(_soon())
 
@@ -187,7 +187,7 @@ def test_an_owner_that_cannot_ask_does_not_know(objects: Objects, monkeypatch: p
     assert not owner.is_held()
 
 
-def test_work_that_takes_longer_than_a_lease_keeps_it(objects: Objects, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_that_takes_longer_than_a_lease_keeps_it(objects: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMNIGRAPH_LEASE_SECONDS", "0.2")
     owner, other = Lease(objects, PATH), Lease(objects, PATH)
     owner.acquire(_soon())

@@ -13,17 +13,17 @@ import pytest
 import omnigraph as og
 from omnigraph import failpoints, ids
 from omnigraph.errors import ConflictError, InternalError, RecoveryRequired, UnreadableSidecar
-from omnigraph.storage import lineage, manifest
-from omnigraph.storage.commit import record_json, sidecar
+from omnigraph.storage.commit import sidecar
 from omnigraph.storage.commit.prepared import Merged, Prepared, PreparedTable
 from omnigraph.storage.commit.protocol import Write, run
-from omnigraph.storage.commit.record import WriterKind
+from omnigraph.storage.commit.sidecar import WriterKind
 from omnigraph.storage.commit.workspace import Workspace
-from omnigraph.storage.manifest import Commit, Pin
-from omnigraph.storage.reshape import stage_new
-from omnigraph.storage.snapshot import fold
-from omnigraph.storage.stage import stage_overwrite
-from omnigraph.storage.store import GraphStore
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata import commit_log, manifest
+from omnigraph.storage.metadata.manifest import Commit, Pin
+from omnigraph.storage.metadata.manifest_snapshot import fold
+from omnigraph.storage.tables.stage_columns import stage_new
+from omnigraph.storage.tables.stage_rows import stage_overwrite
 from omnigraph.write.change import Change
 
 SCHEMA = "node Person { name: String @key }\nnode Place { title: String @key }"
@@ -85,10 +85,10 @@ def test_a_merge_with_no_table_moved_is_one_commit_that_keeps_the_commits_of_its
     assert graph.commits.get(source.id) == source
     assert [each.id for each in graph.commits.list()][:2] == [commit.id, target.id]
     snapshot = graph._store.snapshot(ids.MAIN)
-    assert source.id in lineage.commits_of(graph._store.tables, snapshot)
-    assert source.id not in {each.id for each in lineage.own_commits(graph._store.tables, snapshot)}
+    assert source.id in commit_log.commits_of(graph._store.tables, snapshot)
+    assert source.id not in {each.id for each in commit_log.own_commits(graph._store.tables, snapshot)}
     graph._store.mirror.flush()
-    assert source.id not in {each.id for each in lineage.mirrored_commits(graph._store.tables, ids.MAIN)}
+    assert source.id not in {each.id for each in commit_log.mirrored_commits(graph._store.tables, ids.MAIN)}
     again = _run(graph._store, lambda _: merged)
     assert again.parent == commit.id
     assert graph._store.snapshot(ids.MAIN).handle.count_rows(f"object_id = '{source.id}'") == 1
@@ -103,8 +103,8 @@ def test_labels_are_kept_in_the_commit_and_find_it(tmp_path: Path) -> None:
     assert commit.to_dict()["labels"] == {"job": "j'1"}
     assert "labels" not in graph.commits.list()[-1].to_dict()
     graph.write([Change("node:Person", pa.table({"name": ["Bob"]}))])
-    assert lineage.find_by_label(store.tables, store.snapshot(ids.MAIN), "job", "j'1") == commit
-    assert lineage.find_by_label(store.tables, store.snapshot(ids.MAIN), "job", "j") is None
+    assert commit_log.find_by_label(store.tables, store.snapshot(ids.MAIN), "job", "j'1") == commit
+    assert commit_log.find_by_label(store.tables, store.snapshot(ids.MAIN), "job", "j") is None
 
 
 def test_a_pointer_shows_a_version_as_it_is_and_a_tombstone_hides_a_key(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_whoever_finishes_an_interrupted_publish_shows_exactly_the_same(tmp_path
     (operation,) = sidecar.pending(graph._store.objects)
     record = sidecar.read(graph._store.objects, operation)
     assert record is not None and record.commit is not None
-    assert record_json.from_json(record_json.to_json(record), operation) == record
+    assert sidecar.from_json(sidecar.to_json(record), operation) == record
     assert graph.recover() == 1
     head = graph.commits.head()
     assert (head.id, head.actor, head.labels) == (record.commit.id, "act-anna", {"job": "7"})

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 import omnigraph as og
-from omnigraph.storage.reading import TableReader, _is_as_written
+from omnigraph.storage.table_reader import TableReader, _is_as_written
 from omnigraph.write.change import Change, Mode
 
 

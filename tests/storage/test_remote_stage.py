@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
-from omnigraph.storage.remote_stage import StageTable, remove_staged, write_rows
+from omnigraph.storage.tables.task_staging import StageTable, remove_staged, write_rows
 from tests.support.small_graphs import ids_of, people
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from omnigraph.storage.same_rows import differing_columns, differing_rows, differing_values, same_rows
+from omnigraph.storage.tables.row_equality import differing_columns, differing_rows, differing_values, same_rows
 
 NAN = float("nan")
 OTHER_NAN = np.frombuffer(np.array([0x7FF8000000000001], np.uint64).tobytes(), np.float64)[0]

@@ -9,19 +9,19 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import LockTimeout
-from omnigraph.storage.location import parse_location
-from omnigraph.storage.objects import Objects
-from omnigraph.storage.section import CONTROL, Sections
+from omnigraph.storage.objects.location import parse_location
+from omnigraph.storage.objects.locks import CONTROL, Sections
+from omnigraph.storage.objects.object_store import ObjectStore
 from tests.support.small_graphs import people, persons, start_child
 
 HOLD = (
     "import sys\n"
     "from pathlib import Path\n"
-    "from omnigraph.storage.location import parse_location\n"
-    "from omnigraph.storage.objects import Objects\n"
-    "from omnigraph.storage.section import Sections\n"
+    "from omnigraph.storage.objects.location import parse_location\n"
+    "from omnigraph.storage.objects.object_store import ObjectStore\n"
+    "from omnigraph.storage.objects.locks import Sections\n"
     "place = parse_location(sys.argv[1])\n"
-    "with Sections(place, Objects(place)).hold(sys.argv[2]):\n"
+    "with Sections(place, ObjectStore(place)).hold(sys.argv[2]):\n"
     "    print('held', flush=True)\n"
     "    sys.stdin.read()\n"
 )
@@ -30,7 +30,7 @@ HOLD = (
 def _sections(root: Path) -> Sections:
     root.mkdir(exist_ok=True)
     location = parse_location(root)
-    return Sections(location, Objects(location))
+    return Sections(location, ObjectStore(location))
 
 
 def test_a_section_held_by_another_process_times_out_with_a_typed_error(

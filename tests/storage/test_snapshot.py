@@ -13,25 +13,25 @@ import pytest
 import omnigraph as og
 from omnigraph import ids, limits
 from omnigraph.errors import CorruptGraph
-from omnigraph.storage import manifest
-from omnigraph.storage import snapshot as snapshots
 from omnigraph.storage.commit.publish import GraphChange, publish
 from omnigraph.storage.commit.sidecar import CommitDraft
-from omnigraph.storage.location import parse_location
-from omnigraph.storage.snapshot import Snapshot, fold, read_snapshot
-from omnigraph.storage.store import GraphStore
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata import manifest
+from omnigraph.storage.metadata import manifest_snapshot as snapshots
+from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot, fold, read_snapshot
+from omnigraph.storage.objects.location import parse_location
 from omnigraph.write.change import Change, Mode
 from tests.support import foreign_writer
 from tests.support.small_graphs import people, persons, without
 from tests.support.transactions import transaction_of
 
 
-def _fresh(root: Path, branch: str = "main") -> Snapshot:
+def _fresh(root: Path, branch: str = "main") -> ManifestSnapshot:
     """What a process that knows nothing yet reads."""
     return GraphStore(parse_location(root)).snapshot(branch)
 
 
-def _assert_equal(one: Snapshot, other: Snapshot) -> None:
+def _assert_equal(one: ManifestSnapshot, other: ManifestSnapshot) -> None:
     for name in ("branch", "version", "head", "pins", "hidden"):
         assert getattr(one, name) == getattr(other, name), name
 

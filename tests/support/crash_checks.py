@@ -17,18 +17,18 @@ from unittest.mock import patch
 import obstore
 
 import omnigraph as og
-from omnigraph.storage import lineage
-from omnigraph.storage.location import parse_location
-from omnigraph.storage.objects import Objects
-from omnigraph.storage.tables import is_ours, maker
-from omnigraph.storage.value_process import ValueProcess
+from omnigraph.storage.inspect_files import ValueProcess
+from omnigraph.storage.metadata import commit_log
+from omnigraph.storage.objects.location import parse_location
+from omnigraph.storage.objects.object_store import ObjectStore
+from omnigraph.storage.tables.datasets import is_ours, maker
 from tests.support import ledger as ledgers
 from tests.support.crash_graph import ACTOR, marks
 
 
 def records(uri: str) -> dict[str, dict[str, Any]]:
     """The recovery records that lie there now, by operation id."""
-    objects = Objects(parse_location(uri))
+    objects = ObjectStore(parse_location(uri))
     names = [name for name in objects.names("__recovery") if name.endswith(".json")]
     return {name.removesuffix(".json"): json.loads(objects.read(f"__recovery/{name}") or b"{}") for name in names}
 
@@ -42,7 +42,7 @@ def drafted_commit(uri: str) -> str | None:
 
 def files(uri: str) -> dict[str, tuple[int, str]]:
     """Every object of a graph with its size and version tag."""
-    store = Objects(parse_location(uri))._connect()
+    store = ObjectStore(parse_location(uri))._connect()
     return {entry["path"]: (entry["size"], str(entry["e_tag"])) for page in obstore.list(store) for entry in page}
 
 
@@ -104,9 +104,9 @@ def assert_mirrored(graph: og.Graph, branch: str) -> None:
     """The commit mirrors tell the same history as the manifest, each commit once; those of merged branches are not
     among them, because a reader of the mirrors takes the highest version for the head."""
     store = graph._store
-    known = lineage.own_commits(store.tables, store.snapshot(branch))
+    known = commit_log.own_commits(store.tables, store.snapshot(branch))
     own = {commit.id: commit.actor for commit in known}
-    mirror = store.tables.newest_or_none(lineage.COMMITS_PATH, store.snapshot(branch).lineage)
+    mirror = store.tables.newest_or_none(commit_log.COMMITS_PATH, store.snapshot(branch).lineage)
     if mirror is None:
         assert all(commit.branch != branch for commit in known), f"branch {branch} has commits and no mirror"
         return
@@ -115,7 +115,7 @@ def assert_mirrored(graph: og.Graph, branch: str) -> None:
     assert copied == Counter(list(own)), f"the mirror of {branch} differs from its history"
     actors = Counter(
         (row["graph_commit_id"], row["actor_id"])
-        for row in store.tables.newest(lineage.ACTORS_PATH).to_table().to_pylist()
+        for row in store.tables.newest(commit_log.ACTORS_PATH).to_table().to_pylist()
         if row["graph_commit_id"] in own
     )
     assert actors == Counter((commit, actor) for commit, actor in own.items() if actor)

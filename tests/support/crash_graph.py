@@ -14,7 +14,7 @@ import pyarrow as pa
 from omnigraph.errors import OmniGraphError, OutcomeUnknown, RecoveryRequired
 from omnigraph.graph import Graph
 from omnigraph.storage.commit.sidecar import WriterKind
-from omnigraph.storage.manifest import Commit
+from omnigraph.storage.metadata.manifest import Commit
 from omnigraph.write.change import Change, Mode
 from omnigraph.write.stage_changes import WriteRequest, write
 from tests.support.ledger import Ledger, Values, name

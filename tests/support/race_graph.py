@@ -15,7 +15,7 @@ import pyarrow as pa
 
 import omnigraph as og
 from omnigraph.errors import ExpectedVersionMismatch
-from omnigraph.storage.manifest import Commit
+from omnigraph.storage.metadata.manifest import Commit
 from omnigraph.write.change import Change, Mode
 from tests.support import ledger as ledgers
 from tests.support.ledger import Ledger, Values

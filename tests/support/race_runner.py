@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import omnigraph as og
-from omnigraph.storage import lineage
-from omnigraph.storage.snapshot import fold
+from omnigraph.storage.metadata import commit_log
+from omnigraph.storage.metadata.manifest_snapshot import fold
 from tests.support import ledger as ledgers
 from tests.support.children import running
 from tests.support.crash_checks import assert_mirrored, assert_pins_are_heads, assert_whole, files, records
@@ -141,8 +141,8 @@ def assert_mirrors_are_complete(race: Race) -> None:
     with og.open(race.uri, mode="ro") as reader:
         for branch in {race.branch, "main"}:
             store = reader._store
-            known = lineage.commits_of(store.tables, store.snapshot(branch))
-            copied = Counter(commit.id for commit in lineage.mirrored_commits(store.tables, branch))
+            known = commit_log.commits_of(store.tables, store.snapshot(branch))
+            copied = Counter(commit.id for commit in commit_log.mirrored_commits(store.tables, branch))
             missing = sorted(commit.version for commit in known.values() if commit.id not in copied)
             twice = [commit for commit, count in copied.items() if count > 1]
             assert not missing and not twice, f"{race}: versions {missing} not copied, {twice} copied twice"
@@ -162,7 +162,7 @@ def assert_history_is_one_chain(graph: og.Graph, branch: str, operations: list[l
     assert [commit.parent for commit in chain] == [*(commit.id for commit in chain[1:]), None]
     versions = [commit.version for commit in chain]
     assert versions == sorted(set(versions), reverse=True)
-    known = lineage.commits_of(graph._store.tables, graph._store.snapshot(branch))
+    known = commit_log.commits_of(graph._store.tables, graph._store.snapshot(branch))
     assert set(known) == {commit.id for commit in chain}, "a commit lies beside the chain"
     assert len(known) == len(chain)
     receipts = Counter(str(operation.receipt) for operation in operations if operation.state == "acknowledged")

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 import omnigraph as og
-from omnigraph.storage.manifest import Pin
+from omnigraph.storage.metadata.manifest import Pin
 from omnigraph.write.change import Change, Mode
 
 KEY = "node:Item"

@@ -12,7 +12,7 @@ import pytest
 from lance import LanceDataset
 
 import omnigraph as og
-from omnigraph.storage.stage import find_rows
+from omnigraph.storage.tables.row_lookup import find_rows
 from omnigraph.write.change import Change, Mode
 
 SCHEMA = """

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import omnigraph as og
-from omnigraph.storage.filters import compare
-from omnigraph.storage.select import select_rows
+from omnigraph.storage.tables.filters import compare
+from omnigraph.storage.tables.row_lookup import select_rows
 from omnigraph.write.change import Change
 
 SIGNS: dict[str, Callable[[Any, Any], bool]] = {

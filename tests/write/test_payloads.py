@@ -10,7 +10,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import EndpointMissing, KeyConflict, UniqueViolation
-from omnigraph.storage.stage import find_rows
+from omnigraph.storage.tables.row_lookup import find_rows
 from omnigraph.write.change import Change, Mode
 from tests.support.small_graphs import ids_of
 

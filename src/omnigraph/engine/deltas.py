@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.engine.row_ids import RowIds
-from omnigraph.storage.reading import TableChange, TableReader
+from omnigraph.storage.table_reader import TableChange, TableReader
 
 Positions = npt.NDArray[np.int64]
 

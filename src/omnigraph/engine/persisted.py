@@ -17,10 +17,10 @@ from omnigraph.engine.row_ids import RowIds
 from omnigraph.engine.rows import Rows
 from omnigraph.engine.topology import Direction, Topology
 from omnigraph.errors import StorageError
-from omnigraph.storage.arrays import load_arrays, save_arrays
-from omnigraph.storage.manifest import Pin
-from omnigraph.storage.reading import TableReader
-from omnigraph.storage.store import GraphStore
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata.manifest import Pin
+from omnigraph.storage.objects.array_file import load_arrays, save_arrays
+from omnigraph.storage.table_reader import TableReader
 
 _DIRECTORY = "__topology"
 _SUFFIX = ".arrays"

@@ -21,10 +21,10 @@ from omnigraph.query import bind_params, check_read, parse_queries
 from omnigraph.query.plan import Plan
 from omnigraph.query.typed import TypedQuery
 from omnigraph.schema.catalog import Catalog
-from omnigraph.storage import lineage
-from omnigraph.storage.snapshot import Snapshot
-from omnigraph.storage.store import GraphStore
-from omnigraph.storage.texts import text_of
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata import commit_log
+from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.objects.user_files import text_of
 
 if TYPE_CHECKING:
     from omnigraph.query.lint import LintReport
@@ -42,7 +42,7 @@ class ReadRequest:
     source: str | Path
     name: str | None
     params: Mapping[str, object] | None
-    snapshot: Snapshot
+    snapshot: ManifestSnapshot
     at: str | int | datetime | None = None
 
 
@@ -53,7 +53,7 @@ class Reads:
         catalog_of: the schema of a state.
     """
 
-    def __init__(self, store: GraphStore, catalog_of: Callable[[Snapshot], Catalog]) -> None:
+    def __init__(self, store: GraphStore, catalog_of: Callable[[ManifestSnapshot], Catalog]) -> None:
         self._store = store
         self._catalog_of = catalog_of
         self._compiled: LruCache[_Key, _Compiled] = LruCache(max_entries=_MAX_COMPILED)
@@ -70,7 +70,7 @@ class Reads:
             query_name=compiled.query.name,
             branch=snapshot.branch,
             at=request.at,
-            commit_id=lineage.head_id(self._store.tables, snapshot),
+            commit_id=commit_log.head_id(self._store.tables, snapshot),
             types=compiled.types,
         )
 
@@ -80,11 +80,11 @@ class Reads:
         params = bind_params(query, request.params) if run else None
         return explain(View(self._store, request.snapshot, catalog), query, params)
 
-    def keep_topologies(self, snapshot: Snapshot) -> list[str]:
+    def keep_topologies(self, snapshot: ManifestSnapshot) -> list[str]:
         """Write topologies of large edge types for processes that start later."""
         return View(self._store, snapshot, self._catalog_of(snapshot)).keep_topologies(limits.PERSISTED_EDGES)
 
-    def lint(self, source: str | Path, snapshot: Snapshot) -> LintReport:
+    def lint(self, source: str | Path, snapshot: ManifestSnapshot) -> LintReport:
         from omnigraph.query.lint import SchemaSource, lint
 
         text, file = text_of(source, ".gq")

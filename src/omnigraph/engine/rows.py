@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from omnigraph.engine.deltas import Delta, Overlay, Positions, one_chunk, take
 from omnigraph.engine.row_ids import RowIds
 from omnigraph.errors import HistoricalVersionReclaimed, StorageError
-from omnigraph.storage.reading import TableReader
+from omnigraph.storage.table_reader import TableReader
 
 #: Carrying forward pays while a commit touched less than this share of the rows.
 _CARRY_SHARE = 0.25

@@ -12,16 +12,16 @@ from omnigraph.engine.rows import Rows
 from omnigraph.engine.topology import Topology, build_topology, carry_forward, ends_are_alive
 from omnigraph.errors import HistoricalVersionReclaimed, StorageError, TypeNotFound
 from omnigraph.schema.catalog import ENDPOINT_COLUMNS, Catalog
-from omnigraph.storage.manifest import Pin
-from omnigraph.storage.reading import TableReader
-from omnigraph.storage.snapshot import Snapshot
-from omnigraph.storage.store import GraphStore
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata.manifest import Pin
+from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.table_reader import TableReader
 
 
 class View:
     """One snapshot, read through one catalog. Made for one query: what it found in the cache stays with it."""
 
-    def __init__(self, store: GraphStore, snapshot: Snapshot, catalog: Catalog, cache: Cache = SHARED) -> None:
+    def __init__(self, store: GraphStore, snapshot: ManifestSnapshot, catalog: Catalog, cache: Cache = SHARED) -> None:
         self.catalog = catalog
         self.snapshot = snapshot
         self._store = store

@@ -15,8 +15,8 @@ from omnigraph import limits
 from omnigraph.errors import InputError, InternalError, MissingExtra, OmniGraphError
 from omnigraph.history.merge import engine as merging
 from omnigraph.history.merge.merge_source import MergeSource
-from omnigraph.storage import inputs
 from omnigraph.storage.commit.workspace import Workspace
+from omnigraph.storage.objects import user_files
 from omnigraph.write.load.result import LoadResult
 from omnigraph.write.load.source import Format, format_of, is_arrow
 
@@ -116,7 +116,7 @@ def is_bulk(source: Any, format_: str | None) -> bool:
 
 
 def _is_bulk_path(path: str, format_: str | None) -> bool:
-    if os.path.isdir(path) or inputs.is_pattern(path):
+    if os.path.isdir(path) or user_files.is_pattern(path):
         return True
     if (format_ or format_of(path)) in (Format.PARQUET, Format.CSV):
         return True
@@ -126,6 +126,6 @@ def _is_bulk_path(path: str, format_: str | None) -> bool:
 def _size(path: str) -> int:
     """Bytes of a file; none for one that cannot be read, which the load itself will say."""
     try:
-        return inputs.size_of(path)
+        return user_files.size_of(path)
     except (OSError, InputError):
         return 0

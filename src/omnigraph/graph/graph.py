@@ -24,9 +24,9 @@ from omnigraph.ids import known_branch
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.compile import CompiledSchema, compile_schema
 from omnigraph.schema_registry import SchemaRegistry
-from omnigraph.storage.section import is_held
-from omnigraph.storage.store import GraphStore
-from omnigraph.storage.texts import text_of
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.objects.locks import is_held
+from omnigraph.storage.objects.user_files import text_of
 
 # A process that only reads does not load the code that writes: each method below imports what it needs.
 if TYPE_CHECKING:
@@ -482,14 +482,14 @@ class Graph:
             discard: also take back what other software wrote to the tables beside the graph, which refuses writes to
                 them otherwise (`UncoveredDrift`). Counts such tables too.
         """
-        from omnigraph.storage.recovery import mirrors, sweep
-        from omnigraph.storage.recovery.discard import discard_drift
+        from omnigraph.storage.recovery import repair_mirrors, sweep
+        from omnigraph.storage.recovery.sweep import discard_drift
 
         resolved = sweep.sweep(self._writer(), strict=True)
         if discard:
             resolved += discard_drift(self._store)
         self._store.mirror.flush()
-        mirrors.mend_mirrors(self._store)
+        repair_mirrors.mend_mirrors(self._store)
         return resolved
 
     @property

@@ -15,9 +15,9 @@ from omnigraph.ids import known_branch
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.compile import CompiledSchema
 from omnigraph.schema_registry import SchemaRegistry
-from omnigraph.storage.process import use_storage
-from omnigraph.storage.snapshot import Snapshot
-from omnigraph.storage.store import GraphStore
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.objects.process import use_storage
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +53,11 @@ class GraphInternals:
             raise ReadOnly(f"{self.store.location.uri} is open read-only", hint="open it with mode='rw'")
         return self.reader()
 
-    def snapshot(self, branch: str = ids.MAIN, at: At | None = None) -> Snapshot:
+    def snapshot(self, branch: str = ids.MAIN, at: At | None = None) -> ManifestSnapshot:
         """The state of a branch now, or at a commit id, a manifest version or a time."""
         return snapshot_at(self.reader(), known_branch(branch), at)
 
-    def catalog_of(self, snapshot: Snapshot) -> Catalog:
+    def catalog_of(self, snapshot: ManifestSnapshot) -> Catalog:
         """The types of a state."""
         return self.schemas.of(snapshot).catalog
 

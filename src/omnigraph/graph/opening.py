@@ -22,10 +22,10 @@ from omnigraph.schema.contract import (
     state_text,
 )
 from omnigraph.schema_registry import read_schema
-from omnigraph.storage import schema_files
-from omnigraph.storage.location import Location, parse_location
-from omnigraph.storage.store import GraphStore
-from omnigraph.storage.texts import text_of
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata import schema_files
+from omnigraph.storage.objects.location import Location, parse_location
+from omnigraph.storage.objects.user_files import text_of
 
 
 def init(uri: str | os.PathLike[str], schema: str | Path, *, actor: str | None = None, force: bool = False) -> Graph:
@@ -46,20 +46,20 @@ def init(uri: str | os.PathLike[str], schema: str | Path, *, actor: str | None =
     """
     from omnigraph.schema.arrow import table_schema
     from omnigraph.schema.paths import table_path
-    from omnigraph.storage import create
+    from omnigraph.storage import create_graph
 
     text, file = text_of(schema, ".pg")
     compiled = compile_schema(text, file=file)
     catalog = compiled.catalog
     tables = [
-        create.NewTable(type_.table_key, table_path(kind, type_.name), table_schema(type_))
+        create_graph.NewTable(type_.table_key, table_path(kind, type_.name), table_schema(type_))
         for kind, types in (("node", catalog.nodes), ("edge", catalog.edges))
         for type_ in types.values()
     ]
-    new = create.NewGraph(
+    new = create_graph.NewGraph(
         compiled.source, compiled.ir_text, state_text(compiled.hash), tables, ids.actor_id(actor), compiled.hash
     )
-    create.create_graph(GraphStore(_directory(parse_location(uri))), new, force=force)
+    create_graph.create_graph(GraphStore(_directory(parse_location(uri))), new, force=force)
     return open_graph(uri, actor=actor)
 
 
@@ -100,7 +100,7 @@ def _directory(location: Location) -> Location:
 def _put_in_order(store: GraphStore) -> None:
     """Migrate an old layout, finish interrupted writes and schema changes, fill the mirrors."""
     from omnigraph.history.schema_apply import resolve_staging
-    from omnigraph.storage.mirror import catch_up, follows
+    from omnigraph.storage.metadata.commit_mirror import catch_up, follows
     from omnigraph.storage.recovery import sweep
 
     store.refresh(ids.MAIN, migrate_layout=True)
@@ -142,7 +142,7 @@ def _are_accepted(store: GraphStore, files: Mapping[str, bytes | None]) -> bool:
 def _put_schema_files_right(store: GraphStore, accepted: CompiledSchema) -> None:
     """The files are copies of what the head says. A change that was just made visible may still be writing them, or
     something that came late has written older ones; unless the schema changed again, they get what the head says."""
-    from omnigraph.storage.section import CONTROL
+    from omnigraph.storage.objects.locks import CONTROL
 
     with contextlib.suppress(LockTimeout), store.sections.hold(CONTROL):  # whoever holds it may be about to do the same
         if store.refresh(ids.MAIN).schema == accepted.hash:

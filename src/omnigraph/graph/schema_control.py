@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from omnigraph.schema.compile import CompiledSchema, compile_schema
 from omnigraph.schema_registry import SchemaRegistry
-from omnigraph.storage.store import GraphStore
-from omnigraph.storage.texts import text_of
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.objects.user_files import text_of
 
 # A process that only reads never pays for planning and applying.
 if TYPE_CHECKING:

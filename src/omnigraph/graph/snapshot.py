@@ -9,17 +9,17 @@ import pyarrow as pa
 from omnigraph.errors import InputError, TypeNotFound
 from omnigraph.history.state_at import at_state
 from omnigraph.ids import did_you_mean
-from omnigraph.storage.blobs import AS_BYTES
-from omnigraph.storage.faults import store_errors
-from omnigraph.storage.manifest import Pin
-from omnigraph.storage.snapshot import Snapshot as StoredSnapshot
-from omnigraph.storage.store import GraphStore
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata.manifest import Pin
+from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.objects.error_mapping import store_errors
+from omnigraph.storage.tables.blob_columns import AS_BYTES
 
 
 class Snapshot:
     """One consistent state of a graph. It does not change, whatever is committed meanwhile."""
 
-    def __init__(self, store: GraphStore, stored: StoredSnapshot) -> None:
+    def __init__(self, store: GraphStore, stored: ManifestSnapshot) -> None:
         self._store = store
         self._stored = stored
 

@@ -24,8 +24,8 @@ from omnigraph.history.branches import create_branch, delete_branch, list_branch
 from omnigraph.progress import ProgressListener, Stage, silent
 from omnigraph.schema.compile import CompiledSchema
 from omnigraph.storage.commit import sidecar
-from omnigraph.storage.manifest import Commit
-from omnigraph.storage.store import GraphStore
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata.manifest import Commit
 from omnigraph.write.load.gather import LoadRequest, read
 from omnigraph.write.load.load import Loaded, commit
 from omnigraph.write.load.result import LoadResult

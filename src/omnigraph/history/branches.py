@@ -22,17 +22,17 @@ from omnigraph.errors import (
     StorageError,
 )
 from omnigraph.history.state_at import At, locate
-from omnigraph.storage import manifest
-from omnigraph.storage.branch_entries import BranchEntry
 from omnigraph.storage.commit.publish import GraphChange
-from omnigraph.storage.commit.record import CommitDraft
-from omnigraph.storage.faults import STORE_EXCEPTIONS
-from omnigraph.storage.lineage import COMMITS_PATH
+from omnigraph.storage.commit.sidecar import CommitDraft
+from omnigraph.storage.graph_store import BranchRef, GraphStore
+from omnigraph.storage.metadata import manifest
+from omnigraph.storage.metadata.branch_entries import BranchEntry
+from omnigraph.storage.metadata.commit_log import COMMITS_PATH
+from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.objects.error_mapping import STORE_EXCEPTIONS
+from omnigraph.storage.objects.locks import CONTROL
 from omnigraph.storage.recovery.sweep import discard_records, heal_branch
-from omnigraph.storage.section import CONTROL
-from omnigraph.storage.snapshot import Snapshot
-from omnigraph.storage.store import BranchRef, GraphStore
-from omnigraph.storage.tables import Handle
+from omnigraph.storage.tables.datasets import Handle
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def list_branches(store: GraphStore) -> list[Branch]:
     ]
 
 
-def delete_branch(store: GraphStore, name: str, *, seen: Snapshot | None = None) -> None:
+def delete_branch(store: GraphStore, name: str, *, seen: ManifestSnapshot | None = None) -> None:
     """Delete a branch that no other branch depends on. What it shared with others stays.
 
     Args:
@@ -156,7 +156,7 @@ def delete_branch(store: GraphStore, name: str, *, seen: Snapshot | None = None)
         _remove_files(store, last)
 
 
-def _moved(seen: Snapshot, now: Snapshot) -> ReadSetChanged:
+def _moved(seen: ManifestSnapshot, now: ManifestSnapshot) -> ReadSetChanged:
     return ReadSetChanged(f"branch '{seen.branch}'", f"version {seen.version}", f"version {now.version}")
 
 
@@ -173,7 +173,7 @@ def _strike(store: GraphStore, ref: BranchRef) -> tuple[BranchEntry, str]:
     return entry, tag
 
 
-def _close(store: GraphStore, last: Snapshot, epoch: int) -> bool:
+def _close(store: GraphStore, last: ManifestSnapshot, epoch: int) -> bool:
     """Take the head of a deleted branch away from writers that saw it before; False when one of them was faster.
 
     A file lock keeps them out; an object store needs one more commit, which nobody will see.
@@ -182,7 +182,7 @@ def _close(store: GraphStore, last: Snapshot, epoch: int) -> bool:
         return True
     operation_id = ids.new_ulid()
     change = GraphChange(CommitDraft(ids.new_ulid(), ids.SYSTEM_ACTOR, ids.now()))
-    return store.door.publish(store.door.stage(last, change, epoch), operation_id) is not None
+    return store.publisher.publish(store.publisher.stage(last, change, epoch), operation_id) is not None
 
 
 def _close_newest(store: GraphStore, ref: BranchRef, epoch: int) -> None:
@@ -192,7 +192,7 @@ def _close_newest(store: GraphStore, ref: BranchRef, epoch: int) -> None:
             return
 
 
-def _remove_files(store: GraphStore, last: Snapshot) -> None:
+def _remove_files(store: GraphStore, last: ManifestSnapshot) -> None:
     """Remove what only a deleted branch could reach.
 
     On a disk the sections are locked, so nobody is late and the name is free as if it had never been used. On an

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from omnigraph import ids
 from omnigraph.history.state_at import At, get_commit, list_commits
 from omnigraph.ids import known_branch
-from omnigraph.storage.manifest import Commit
-from omnigraph.storage.store import GraphStore
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata.manifest import Commit
 
 # A process that only reads never pays for branch control, which brings recovery along.
 if TYPE_CHECKING:

@@ -19,12 +19,12 @@ from omnigraph import limits
 from omnigraph.errors import ChangeSchemaBoundary, HistoricalVersionReclaimed, TypeNotFound
 from omnigraph.history.entity_changes import KINDS, ChangeBatch, ChangeFilter, EntityChange
 from omnigraph.history.recent_deltas import recent_deltas
-from omnigraph.storage import lineage
 from omnigraph.storage.delta import DELETE, OPS, OrderedChanges, require_comparable
-from omnigraph.storage.manifest import Pin
-from omnigraph.storage.pace import Pace
-from omnigraph.storage.snapshot import Snapshot
-from omnigraph.storage.store import GraphStore
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata import commit_log
+from omnigraph.storage.metadata.manifest import Pin
+from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.tables.table_scan import AdaptiveBatches
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +59,13 @@ class Diff:
         pairs: types whose tables differ in some way, in the order of the answer.
     """
 
-    def __init__(self, store: GraphStore, before: Snapshot, after: Snapshot, filter_: ChangeFilter) -> None:
+    def __init__(
+        self, store: GraphStore, before: ManifestSnapshot, after: ManifestSnapshot, filter_: ChangeFilter
+    ) -> None:
         self._store = store
         self._filter = filter_
-        self.from_commit = lineage.head_id(store.tables, before)
-        self.to_commit = lineage.head_id(store.tables, after)
+        self.from_commit = commit_log.head_id(store.tables, before)
+        self.to_commit = commit_log.head_id(store.tables, after)
         self.from_version = before.version
         self.to_version = after.version
         self.branch = after.branch
@@ -178,7 +180,7 @@ def batches_of(
         most: rows of a batch at most, if the caller wants fewer than usual.
     """
     rows = limits.CHANGE_BLOB_BATCH_ROWS if changes.has_blobs else limits.CHANGE_BATCH_ROWS
-    pace = Pace(min(rows, most or rows), limits.CHANGE_BATCH_BYTES)
+    pace = AdaptiveBatches(min(rows, most or rows), limits.CHANGE_BATCH_BYTES)
     for first, last in pace.steps(start, len(changes)):
         part = changes.slice(first, last)
         pace.took(last - first, max(part.before.nbytes, part.after.nbytes))
@@ -246,7 +248,7 @@ class TablePair:
         return pin.location.rpartition("/")[2] if pin else ""
 
 
-def table_pairs(before: Snapshot, after: Snapshot, filter_: ChangeFilter) -> list[TablePair]:
+def table_pairs(before: ManifestSnapshot, after: ManifestSnapshot, filter_: ChangeFilter) -> list[TablePair]:
     """Types whose tables differ in some way: nodes before edges, then by name.
 
     A renamed type keeps its table, so tables are matched by where they lie; names match what is left.

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from omnigraph.errors import InputError, TypeNotFound
 from omnigraph.ids import did_you_mean
 from omnigraph.storage.delta import DELETE, INSERT, OPS, UPDATE, ChangeSlice
-from omnigraph.storage.same_rows import differing_columns
+from omnigraph.storage.tables.row_equality import differing_columns
 
 #: Columns of an edge's table that are its endpoints, by what images call them.
 ENDPOINTS = {"from": "src", "to": "dst"}

@@ -1,7 +1,7 @@
 """One state of a graph → files: lines of the graph's dialect, or one Parquet file per type.
 
 The same state gives the same bytes: tables by key, rows by id, properties by name. A file appears under its name only
-when it is complete. `write/json_lines.py` makes the text, `storage/ordered.py` the order.
+when it is complete. `write/json_lines.py` makes the text, `storage/tables/table_scan.py` the order.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ import pyarrow.parquet as pq
 
 from omnigraph.errors import InputError, TypeNotFound
 from omnigraph.ids import did_you_mean
-from omnigraph.storage.manifest import Pin
-from omnigraph.storage.ordered import rows_by_id
-from omnigraph.storage.snapshot import Snapshot
-from omnigraph.storage.store import GraphStore
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata.manifest import Pin
+from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.tables.table_scan import rows_by_id
 from omnigraph.write.json_lines import json_lines
 
 #: Where an export goes: a path, an open file, or nowhere (then the result holds the text).
@@ -71,7 +71,7 @@ class ExportResult:
 
 
 def export(
-    store: GraphStore, snapshot: Snapshot, target: Target, types: Sequence[str] | None, format_: str
+    store: GraphStore, snapshot: ManifestSnapshot, target: Target, types: Sequence[str] | None, format_: str
 ) -> ExportResult:
     """Write a state of the graph, or some types of it."""
     if isinstance(types, str):
@@ -87,7 +87,7 @@ def export(
 
 
 def export_result(
-    snapshot: Snapshot, pins: list[Pin], files: tuple[str, ...], size: int, text: str | None = None
+    snapshot: ManifestSnapshot, pins: list[Pin], files: tuple[str, ...], size: int, text: str | None = None
 ) -> ExportResult:
     """What was written of a state, for whoever wrote it."""
     counts = [(*pin.table_key.partition(":")[::2], pin.row_count) for pin in pins]
@@ -103,7 +103,7 @@ def export_result(
     )
 
 
-def selected_pins(snapshot: Snapshot, types: Sequence[str] | None) -> list[Pin]:
+def selected_pins(snapshot: ManifestSnapshot, types: Sequence[str] | None) -> list[Pin]:
     """The tables of the chosen types, ascending by table key; a name may mean a node type and an edge type."""
     pins = [pin for _, pin in sorted(snapshot.pins.items())]
     if types is None:

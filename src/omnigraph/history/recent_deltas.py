@@ -12,8 +12,8 @@ from weakref import WeakKeyDictionary
 
 from omnigraph import limits
 from omnigraph.storage.delta import OrderedChanges, table_delta
-from omnigraph.storage.manifest import Pin
-from omnigraph.storage.store import GraphStore
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata.manifest import Pin
 
 _Key = tuple[tuple[object, ...] | None, tuple[object, ...] | None, tuple[str, ...]]
 

@@ -43,18 +43,18 @@ from omnigraph.schema.evolve import (
 )
 from omnigraph.schema.paths import table_path
 from omnigraph.schema_registry import SchemaRegistry
-from omnigraph.storage import manifest, schema_files
 from omnigraph.storage.commit import sidecar
 from omnigraph.storage.commit.prepared import Prepared, PreparedTable, SchemaChange
 from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
 from omnigraph.storage.commit.workspace import Workspace
-from omnigraph.storage.manifest import Commit, Pin
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata import manifest, schema_files
+from omnigraph.storage.metadata.manifest import Commit, Pin
+from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.objects.locks import CONTROL
 from omnigraph.storage.recovery.sweep import heal_branch
-from omnigraph.storage.reshape import Column, stage_new, stage_reshape
-from omnigraph.storage.section import CONTROL
-from omnigraph.storage.snapshot import Snapshot
-from omnigraph.storage.store import GraphStore
+from omnigraph.storage.tables.stage_columns import ColumnChange, stage_new, stage_reshape
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,16 +280,16 @@ class Reshaping:
     def old_key(self, table_key: str) -> str:
         return self.renamed.get(table_key, table_key)
 
-    def columns(self, type_: NodeType | EdgeType, before: pa.Schema) -> list[Column]:
+    def columns(self, type_: NodeType | EdgeType, before: pa.Schema) -> list[ColumnChange]:
         """The columns of a changed table. A column that stays keeps its metadata: what identifies it, it keeps too."""
         new, old_names = self._new_properties[type_.table_key], self._old_names[type_.table_key]
         columns = []
         for wanted in table_schema(type_):
             if wanted.name in new:
-                columns.append(Column(wanted, None))
+                columns.append(ColumnChange(wanted, None))
                 continue
             source = old_names.get(wanted.name, wanted.name)
-            columns.append(Column(wanted.with_metadata(before.field(source).metadata), source))
+            columns.append(ColumnChange(wanted.with_metadata(before.field(source).metadata), source))
         return columns
 
 
@@ -316,7 +316,7 @@ def _is_left(store: GraphStore) -> bool:
     return any(schema_files.staging(name) in names for name in schema_files.FILES)
 
 
-def _happened(store: GraphStore, staged: dict[str, bytes], snapshot: Snapshot) -> bool:
+def _happened(store: GraphStore, staged: dict[str, bytes], snapshot: ManifestSnapshot) -> bool:
     """Whether the change that these files belong to is visible."""
     if schema_files.STATE not in staged:
         return False  # the state is written last and renamed last: the change never came to its publish

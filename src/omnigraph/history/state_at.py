@@ -10,21 +10,21 @@ from typing import TypeAlias
 
 from omnigraph import ids
 from omnigraph.errors import BranchNotFound, CommitNotFound, HistoricalVersionReclaimed, InputError, InvalidName
-from omnigraph.storage import lineage
-from omnigraph.storage.manifest import Commit
-from omnigraph.storage.snapshot import Snapshot
-from omnigraph.storage.store import GraphStore
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata import commit_log
+from omnigraph.storage.metadata.manifest import Commit
+from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
 
 #: A moment: a commit id, a manifest version, or a time.
 At: TypeAlias = str | int | datetime
 
 #: A state: a branch, a moment, or a snapshot.
-Target: TypeAlias = At | Snapshot
+Target: TypeAlias = At | ManifestSnapshot
 
 _VERSION_DIGITS = 18
 
 
-def snapshot_at(store: GraphStore, branch: str, at: At | None) -> Snapshot:
+def snapshot_at(store: GraphStore, branch: str, at: At | None) -> ManifestSnapshot:
     """The state of a branch now (``at=None``) or at a moment."""
     if at is None:
         return store.snapshot(branch)
@@ -33,12 +33,12 @@ def snapshot_at(store: GraphStore, branch: str, at: At | None) -> Snapshot:
     return store.snapshot_at(*locate(store, branch, at))
 
 
-def snapshot_of(store: GraphStore, target: Target, branch: str) -> Snapshot:
+def snapshot_of(store: GraphStore, target: Target, branch: str) -> ManifestSnapshot:
     """The state that a target names: a branch's newest one, a moment of ``branch``, or a snapshot itself.
 
     A text is a branch if there is one of that name, else a commit id, a version number or a time.
     """
-    if isinstance(target, Snapshot):
+    if isinstance(target, ManifestSnapshot):
         return target
     if not isinstance(target, str):
         return snapshot_at(store, branch, target)
@@ -96,7 +96,7 @@ def locate(store: GraphStore, branch: str, at: At | None) -> tuple[str, int]:
 
 
 @contextmanager
-def at_state(snapshot: Snapshot) -> Iterator[None]:
+def at_state(snapshot: ManifestSnapshot) -> Iterator[None]:
     """Inside, rows that were cleaned up are reported with the commit that had them."""
     try:
         yield
@@ -108,7 +108,7 @@ def at_state(snapshot: Snapshot) -> Iterator[None]:
         raise HistoricalVersionReclaimed(text, hint=error.hint, **error.details, commit_id=commit) from error
 
 
-def state_of(store: GraphStore, commit: Commit) -> Snapshot:
+def state_of(store: GraphStore, commit: Commit) -> ManifestSnapshot:
     """The state that a commit made.
 
     Raises:
@@ -125,7 +125,7 @@ def state_of(store: GraphStore, commit: Commit) -> Snapshot:
     return snapshot
 
 
-def state_before(store: GraphStore, commit: Commit) -> Snapshot:
+def state_before(store: GraphStore, commit: Commit) -> ManifestSnapshot:
     """The state that a commit was made on: that of its first parent, which it has.
 
     It is the version before on the same branch, unless somebody wrote there without a commit; so the parent's own row,
@@ -182,13 +182,13 @@ def _commit_on(store: GraphStore, commit_id: str, branch: str) -> Commit | None:
         snapshot = store.snapshot(branch)
     except BranchNotFound:
         return None  # deleted since it was named
-    recorded = lineage.find_commit(snapshot, commit_id)
-    return recorded or lineage.commits_of(store.tables, snapshot).get(commit_id)
+    recorded = commit_log.find_commit(snapshot, commit_id)
+    return recorded or commit_log.commits_of(store.tables, snapshot).get(commit_id)
 
 
 def list_commits(store: GraphStore, branch: str, limit: int | None, before: str | None) -> list[Commit]:
     """The first-parent history of a branch, newest first; ``before`` continues below a commit."""
-    chain = lineage.history(store.tables, store.snapshot(branch))
+    chain = commit_log.history(store.tables, store.snapshot(branch))
     if before is not None and all(commit.id != before for commit in chain):  # reads on until it is found
         raise CommitNotFound(f"commit {before!r} is not in the history of branch '{branch}'", commit_id=before)
     return list(chain if limit is None else islice(chain, max(limit, 0)))
@@ -197,7 +197,7 @@ def list_commits(store: GraphStore, branch: str, limit: int | None, before: str 
 def _newest_until(store: GraphStore, branch: str, moment: datetime) -> Commit:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    chain = lineage.history(store.tables, store.snapshot(branch))
+    chain = commit_log.history(store.tables, store.snapshot(branch))
     recorded = (commit for commit in chain if ids.is_ulid(commit.id))
     commit = next((commit for commit in recorded if commit.created_at <= moment), None)
     if commit is None:

@@ -34,11 +34,10 @@ from omnigraph.history.state_at import At
 from omnigraph.spark.cluster import job_errors
 from omnigraph.spark.frames import PinnedState, pinned
 from omnigraph.spark.session import active_session
-from omnigraph.storage.fragments import TableAt, fragment_groups, scan_fragments
-from omnigraph.storage.location import Location, parse_location
-from omnigraph.storage.manifest import Pin
-from omnigraph.storage.ordered import ID, rows_by_id
-from omnigraph.storage.outputs import Folder, concatenate
+from omnigraph.storage.metadata.manifest import Pin
+from omnigraph.storage.objects.location import Location, parse_location
+from omnigraph.storage.objects.user_files import Folder, concatenate
+from omnigraph.storage.tables.table_scan import ID, TableAt, fragment_groups, rows_by_id, scan_fragments
 from omnigraph.write.json_lines import json_lines
 
 if TYPE_CHECKING:

@@ -18,10 +18,10 @@ from omnigraph.history.state_at import At, snapshot_at
 from omnigraph.ids import known_branch
 from omnigraph.schema.catalog import Catalog
 from omnigraph.spark.session import active_session
-from omnigraph.storage.fragments import TableAt
-from omnigraph.storage.location import Location
-from omnigraph.storage.snapshot import Snapshot
-from omnigraph.storage.store import GraphStore
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.objects.location import Location
+from omnigraph.storage.tables.table_scan import TableAt
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -32,7 +32,7 @@ class PinnedState:
     """One state of a graph. Whatever a job reads of it, on whatever machine, is of this state."""
 
     location: Location
-    snapshot: Snapshot
+    snapshot: ManifestSnapshot
 
     def table(self, type_name: str) -> TableAt:
         """The table of a type, named with or without ``node:`` or ``edge:``."""

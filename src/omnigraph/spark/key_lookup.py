@@ -17,11 +17,10 @@ import pyarrow.compute as pc
 from omnigraph import limits
 from omnigraph.schema.catalog import EdgeType
 from omnigraph.spark.key_task import KeyOrder, Sightings, StagedPiece, StoredPiece, columns_of
-from omnigraph.storage.index import missing_parts
-from omnigraph.storage.remote_stage import read_staged
-from omnigraph.storage.select import is_understood
-from omnigraph.storage.stage import find_rows
-from omnigraph.storage.tables import Handle
+from omnigraph.storage.tables.datasets import Handle
+from omnigraph.storage.tables.row_lookup import find_rows, is_understood
+from omnigraph.storage.tables.table_indexes import missing_parts
+from omnigraph.storage.tables.task_staging import read_staged
 from omnigraph.write.change import Mode, type_of
 
 _ENDS = ("src", "dst")

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.spark.key_rules import Saw, Seen, Space, Spaces, judge
-from omnigraph.storage.remote_stage import StageTable, read_staged, read_stored
+from omnigraph.storage.tables.task_staging import StageTable, read_staged, read_stored
 from omnigraph.text_hash import TextHashes, hash_texts
 from omnigraph.write.change import Mode, type_of
 from omnigraph.write.set_rules import tuple_texts

@@ -31,8 +31,8 @@ from omnigraph.spark.loading.stage_task import StageConfig
 from omnigraph.spark.loading.staged import Staging
 from omnigraph.spark.suspects import Close, Scene, Suspects, collapsed
 from omnigraph.storage.commit.workspace import Workspace
-from omnigraph.storage.remote_stage import StageTable, stored_fragments
-from omnigraph.storage.tables import Handle
+from omnigraph.storage.tables.datasets import Handle
+from omnigraph.storage.tables.task_staging import StageTable, stored_fragments
 from omnigraph.write.change import Mode
 from omnigraph.write.load.gather import Gathered, LoadRequest, OnError, give_up
 from omnigraph.write.load.load import in_input_order, refuse_emptying

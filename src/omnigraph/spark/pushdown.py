@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import datasource as ds
 
-from omnigraph.storage.filters import Filter, compare, one_of
+from omnigraph.storage.tables.filters import ColumnFilter, compare, one_of
 
 _SIGNS: dict[type[ds.Filter], str] = {
     ds.EqualTo: "=",
@@ -30,7 +30,7 @@ _SIGNS: dict[type[ds.Filter], str] = {
 class PushedFilters:
     """What the storage tests. ``empty`` when no row can pass."""
 
-    filters: tuple[Filter, ...] = ()
+    filters: tuple[ColumnFilter, ...] = ()
     empty: bool = False
 
 
@@ -39,7 +39,7 @@ NO_FILTERS = PushedFilters()
 
 def push_filters(filters: Sequence[ds.Filter], stored: pa.Schema) -> PushedFilters:
     """The filters that the storage can test on columns of this schema."""
-    found: list[Filter] = []
+    found: list[ColumnFilter] = []
     for each in filters:
         column, type_ = _column(each, stored)
         if type_ is None or not _is_comparable(type_):
@@ -75,7 +75,7 @@ def _is_comparable(type_: pa.DataType) -> bool:
     )
 
 
-def _add(found: list[Filter], column: str, type_: pa.DataType, sign: str, value: Any) -> bool:
+def _add(found: list[ColumnFilter], column: str, type_: pa.DataType, sign: str, value: Any) -> bool:
     """Add a comparison; False when no row can be in this relation."""
     value = _plain(value)
     if value is None or not _fits(value, type_):

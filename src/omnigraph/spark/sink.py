@@ -30,9 +30,9 @@ from omnigraph.storage.commit.prepared import Prepared
 from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
 from omnigraph.storage.commit.workspace import Workspace
-from omnigraph.storage.location import Location
-from omnigraph.storage.remote_stage import StageTable, remove_staged
-from omnigraph.storage.store import GraphStore
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.objects.location import Location
+from omnigraph.storage.tables.task_staging import StageTable, remove_staged
 from omnigraph.upkeep.indexes import ensure_indices
 from omnigraph.write.change import Mode, type_of
 from omnigraph.write.load.gather import LoadRequest

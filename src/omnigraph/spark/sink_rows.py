@@ -17,7 +17,8 @@ from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.spark.loading.staged import StagedFragment, Staging
 from omnigraph.storage.commit.prepared import PreparedTable
 from omnigraph.storage.commit.workspace import Workspace
-from omnigraph.storage.remote_stage import (
+from omnigraph.storage.tables.datasets import Handle
+from omnigraph.storage.tables.task_staging import (
     StageTable,
     read_staged,
     read_whole,
@@ -26,7 +27,6 @@ from omnigraph.storage.remote_stage import (
     with_row_ids,
     write_rows,
 )
-from omnigraph.storage.tables import Handle
 from omnigraph.write.change import Change, Mode, type_of
 from omnigraph.write.resolved import Resolved, resolve
 from omnigraph.write.set_rules import single_rows

@@ -31,13 +31,15 @@ from omnigraph.schema.catalog import EdgeType, NodeType
 from omnigraph.spark.cluster import Cluster
 from omnigraph.spark.messages import ANSWER_DDL, Answer, answers_of, batch_of
 from omnigraph.spark.session import active_session, require_spark
-from omnigraph.storage.blobs import has_blobs
 from omnigraph.storage.commit.prepared import PreparedTable
 from omnigraph.storage.commit.workspace import Workspace
-from omnigraph.storage.fragments import TableAt
-from omnigraph.storage.images import RowIds, rows_at
-from omnigraph.storage.pace import Pace
-from omnigraph.storage.remote_stage import (
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.tables.blob_columns import has_blobs
+from omnigraph.storage.tables.datasets import Handle
+from omnigraph.storage.tables.row_equality import differing_rows
+from omnigraph.storage.tables.row_lookup import RowIds, RowLocations, locate, rows_at
+from omnigraph.storage.tables.table_scan import AdaptiveBatches, TableAt
+from omnigraph.storage.tables.task_staging import (
     StageTable,
     remove_staged,
     rows_of,
@@ -45,10 +47,6 @@ from omnigraph.storage.remote_stage import (
     with_row_ids,
     write_rows,
 )
-from omnigraph.storage.same_rows import differing_rows
-from omnigraph.storage.stage import Found, locate
-from omnigraph.storage.store import GraphStore
-from omnigraph.storage.tables import Handle
 from omnigraph.write.resolved import Resolved
 from omnigraph.write.stage_changes import found_rows
 
@@ -219,16 +217,16 @@ def _key_rows(handle: Handle, row_ids: npt.NDArray[np.uint64], columns: Sequence
     return pa.concat_tables(parts)
 
 
-def _in_order(found: Found, wanted: pa.Array) -> Found:
+def _in_order(found: RowLocations, wanted: pa.Array) -> RowLocations:
     """Where rows lie, in the order of their ids; each is there."""
     places = pc.index_in(wanted, value_set=found.ids)
     if places.null_count:
         raise CorruptGraph(f"a table lost {places.null_count} rows while it was read")
     at = places.to_numpy()
-    return Found(wanted, found.row_ids[at], found.addresses[at])
+    return RowLocations(wanted, found.row_ids[at], found.addresses[at])
 
 
-def _kept(put: pa.Array, replaced: Found) -> _Numbers:
+def _kept(put: pa.Array, replaced: RowLocations) -> _Numbers:
     """For each id the row id of the row that it replaces, or `NEW`."""
     places = pc.index_in(put, value_set=replaced.ids)
     known = places.is_valid().to_numpy(zero_copy_only=False)
@@ -253,7 +251,7 @@ def _by_chunk(chunks: pa.Table) -> Iterator[pa.Table]:
         yield chunks.filter(pc.equal(chunks.column(CHUNK), number))
 
 
-def _write_given(table: StageTable, handle: Handle, given: pa.Table, replaced: Found) -> list[str]:
+def _write_given(table: StageTable, handle: Handle, given: pa.Table, replaced: RowLocations) -> list[str]:
     if given.num_rows == 0:
         return []
     others = _kept(given.column("id").combine_chunks(), replaced)
@@ -367,9 +365,9 @@ def _gathered(batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
         yield pa.concat_tables(waiting)
 
 
-def _pace(handle: Handle) -> Pace:
+def _pace(handle: Handle) -> AdaptiveBatches:
     most = limits.DELTA_BLOB_BATCH_ROWS if has_blobs(handle.schema) else limits.DELTA_BATCH_ROWS
-    return Pace(most, limits.DELTA_BATCH_BYTES)
+    return AdaptiveBatches(most, limits.DELTA_BATCH_BYTES)
 
 
 def _row_ids(group: pa.Table, name: str) -> RowIds:

@@ -26,7 +26,7 @@ from omnigraph.spark.loading.fetch import PLACE, Wanted, fetch_staged, fetch_sto
 from omnigraph.spark.loading.stage_task import StageConfig
 from omnigraph.spark.loading.staged import Staging
 from omnigraph.storage.commit.workspace import Workspace
-from omnigraph.storage.stage import find_rows
+from omnigraph.storage.tables.row_lookup import find_rows
 from omnigraph.text_hash import hash_texts
 from omnigraph.write.change import Change, Mode, type_of
 from omnigraph.write.load.gather import FILE, Gathered, LoadRequest

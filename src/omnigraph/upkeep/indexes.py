@@ -16,9 +16,9 @@ from omnigraph.storage.commit.prepared import Prepared, PreparedTable
 from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
 from omnigraph.storage.commit.workspace import Workspace
-from omnigraph.storage.index import missing_parts, stage_index
-from omnigraph.storage.manifest import Commit
-from omnigraph.storage.store import GraphStore
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata.manifest import Commit
+from omnigraph.storage.tables.table_indexes import missing_parts, stage_index
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,9 +33,9 @@ from omnigraph.storage.commit.prepared import Prepared
 from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
 from omnigraph.storage.commit.workspace import Workspace
-from omnigraph.storage.manifest import Commit
-from omnigraph.storage.store import GraphStore
-from omnigraph.storage.texts import text_of
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata.manifest import Commit
+from omnigraph.storage.objects.user_files import text_of
 from omnigraph.write.change import Change
 from omnigraph.write.pending_rows import PendingRows
 from omnigraph.write.stage_changes import stage_changes, typed_changes

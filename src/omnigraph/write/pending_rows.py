@@ -17,10 +17,9 @@ from omnigraph import limits
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.canonical import canonical_text
 from omnigraph.schema.catalog import EdgeType, NodeType, PropertyType, Scalar
-from omnigraph.storage.filters import Filter, equals
-from omnigraph.storage.select import select_rows
-from omnigraph.storage.stage import find_rows
-from omnigraph.storage.tables import Handle
+from omnigraph.storage.tables.datasets import Handle
+from omnigraph.storage.tables.filters import ColumnFilter, equals
+from omnigraph.storage.tables.row_lookup import find_rows, select_rows
 from omnigraph.write.change import Change, Mode
 from omnigraph.write.identity import with_ids
 from omnigraph.write.stored_values import column
@@ -49,7 +48,7 @@ class PendingRows:
         """Put one row of stored values; what is not named is null. A row with the same key is replaced as a whole."""
         self._inserted.append(values)
 
-    def update(self, filter_: Filter, values: Mapping[str, pa.Array]) -> int:
+    def update(self, filter_: ColumnFilter, values: Mapping[str, pa.Array]) -> int:
         """Give every matching row new values, one-element arrays by column; returns how many there are."""
         self._gather()
         matching = _matching(self._rows, filter_)
@@ -65,7 +64,7 @@ class PendingRows:
         self._rows = pa.concat_tables([self._rows.filter(pc.invert(matching)), touched])
         return int(touched.num_rows)
 
-    def remove(self, filter_: Filter) -> pa.Array:
+    def remove(self, filter_: ColumnFilter) -> pa.Array:
         """Remove every matching row; returns the ids of those that were still there."""
         return self._forget(_ids(self._stored(["id"], filter_)))
 
@@ -87,18 +86,18 @@ class PendingRows:
             return Change(key, self._rows, Mode.MERGE, reads_rows=True)
         return Change(key, self._rows.drop_columns("id"), Mode.APPEND)
 
-    def _stored(self, columns: list[str], filter_: Filter) -> pa.Table:
+    def _stored(self, columns: list[str], filter_: ColumnFilter) -> pa.Table:
         filter_ = self._by_id(filter_)
         found = select_rows(self._handle, columns, filter_, limits.MUTATION_BYTES).select(columns)
         return found.cast(pa.schema([self._schema.field(name) for name in columns]))
 
-    def _by_id(self, filter_: Filter) -> Filter:
+    def _by_id(self, filter_: ColumnFilter) -> ColumnFilter:
         """Looking up a key goes through the index on id."""
         key = self.type.key if isinstance(self.type, NodeType) else None
         if filter_.equal_to is None or key != (filter_.column,):
             return filter_
         text = canonical_text(pa.repeat(filter_.equal_to, 1), self.type.properties[filter_.column].type)
-        return Filter("id", equals("id", text[0].as_py()))
+        return ColumnFilter("id", equals("id", text[0].as_py()))
 
     def _gather(self) -> None:
         """Turn the inserts since the last look into rows."""
@@ -126,7 +125,7 @@ class PendingRows:
         return gone
 
 
-def _matching(rows: pa.Table, filter_: Filter) -> pa.Array:
+def _matching(rows: pa.Table, filter_: ColumnFilter) -> pa.Array:
     """Which rows pass, as a mask."""
     mask = np.zeros(rows.num_rows, bool)
     numbered = pa.table({filter_.column: rows.column(filter_.column), _POSITION: pa.array(np.arange(rows.num_rows))})

@@ -21,7 +21,7 @@ from omnigraph.errors import CardinalityViolation, EndpointMissing, KeyConflict,
 from omnigraph.schema.canonical import canonical_text, composite_id
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, PropertyType, Scalar
 from omnigraph.storage.commit.workspace import Workspace
-from omnigraph.storage.stage import find_rows
+from omnigraph.storage.tables.row_lookup import find_rows
 from omnigraph.write.change import Mode, type_of
 from omnigraph.write.identity import column_label, key_label
 from omnigraph.write.resolved import Resolved, id_column, last_of_each_id

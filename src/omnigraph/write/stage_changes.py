@@ -21,16 +21,17 @@ from omnigraph.storage.commit.prepared import Prepared, PreparedTable
 from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
 from omnigraph.storage.commit.workspace import Workspace
-from omnigraph.storage.manifest import Commit
-from omnigraph.storage.snapshot import Snapshot
-from omnigraph.storage.stage import Found, stage_change, stage_overwrite
-from omnigraph.storage.store import GraphStore
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata.manifest import Commit
+from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.tables.row_lookup import RowLocations
+from omnigraph.storage.tables.stage_rows import stage_change, stage_overwrite
 from omnigraph.write.change import Change, require_one_per_type, type_of
 from omnigraph.write.resolved import Resolved, resolve
 from omnigraph.write.rows import Conformed, conform
 from omnigraph.write.set_rules import Proposal, StoredRows, refuse_violations, single_rows
 
-_NOT_FOUND = Found(pa.array([], pa.string()), np.array([], np.uint64), np.array([], np.uint64))
+_NOT_FOUND = RowLocations(pa.array([], pa.string()), np.array([], np.uint64), np.array([], np.uint64))
 
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
@@ -49,7 +50,7 @@ class WriteRequest:
     changes: Sequence[Change]
     actor: str | None = None
     kind: WriterKind = WriterKind.MUTATION
-    base: Snapshot | None = None
+    base: ManifestSnapshot | None = None
     if_commit: str | None = None
 
 
@@ -192,10 +193,10 @@ def side_by_side(work: Callable[[_In], _Out], items: list[_In], threads: int = l
         return list(pool.map(work, items))
 
 
-def found_rows(rows: pa.Table) -> Found:
+def found_rows(rows: pa.Table) -> RowLocations:
     if rows.num_rows == 0:
         return _NOT_FOUND
-    return Found(rows.column("id").combine_chunks(), _numbers(rows, "_rowid"), _numbers(rows, "_rowaddr"))
+    return RowLocations(rows.column("id").combine_chunks(), _numbers(rows, "_rowid"), _numbers(rows, "_rowaddr"))
 
 
 def _numbers(rows: pa.Table, column: str) -> np.ndarray[Any, np.dtype[np.uint64]]:

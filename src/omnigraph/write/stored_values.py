@@ -20,7 +20,7 @@ from omnigraph.query.temporal import to_days, to_millis
 from omnigraph.query.typed import Constant, ConstantValue, MutationValue, Now, ParamRef, RowTest
 from omnigraph.schema.arrow import arrow_type
 from omnigraph.schema.catalog import PropertyType, Scalar
-from omnigraph.storage.filters import Filter, compare
+from omnigraph.storage.tables.filters import ColumnFilter, compare
 from omnigraph.write.blobs import blob_bytes
 
 #: Arrow's name of a width, as messages spell it, with its least and greatest value.
@@ -55,7 +55,7 @@ class MutationValues:
         """A value as the column of a property takes it (see `column`)."""
         return stored_value(name, type_, self.of(value))
 
-    def filter(self, test: RowTest) -> Filter | None:
+    def filter(self, test: RowTest) -> ColumnFilter | None:
         """The rows a ``where`` means; None when it matches nothing, as a comparison with null does."""
         value = self.of(test.value)
         if value is None:

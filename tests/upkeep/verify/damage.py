@@ -12,13 +12,13 @@ import pyarrow as pa
 from lance.fragment import write_fragments
 
 import omnigraph as og
-from omnigraph.storage import manifest
 from omnigraph.storage.commit.prepared import Prepared, PreparedTable
 from omnigraph.storage.commit.protocol import Write, run
-from omnigraph.storage.commit.record import WriterKind
+from omnigraph.storage.commit.sidecar import WriterKind
 from omnigraph.storage.commit.workspace import Workspace
-from omnigraph.storage.stage import Staged
-from omnigraph.storage.tables import version_file
+from omnigraph.storage.metadata import manifest
+from omnigraph.storage.tables.datasets import version_file
+from omnigraph.storage.tables.stage_rows import StagedTransaction
 
 SCHEMA = """
 node Person { handle: String @key  age: I32?  email: String? @unique  bio: String? @index  vec: Vector(2)? @index }
@@ -88,7 +88,7 @@ def append_raw(graph: og.Graph, key: str, *rows: dict[str, Any], branch: str = "
         pin, handle = workspace.writable(key)
         table = pa.Table.from_pylist(list(rows), schema=handle.schema)
         fragments = write_fragments(table, handle, schema=handle.schema, mode="append", data_storage_version="2.2")
-        staged = Staged(lance.LanceOperation.Append(fragments), handle.version, pin.row_count + len(rows))
+        staged = StagedTransaction(lance.LanceOperation.Append(fragments), handle.version, pin.row_count + len(rows))
         return Prepared(None, {key: PreparedTable(pin, handle, staged, reads_rows=False)})
 
     run(graph._store, Write(branch, WriterKind.LOAD, None, prepare))

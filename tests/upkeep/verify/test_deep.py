@@ -15,10 +15,9 @@ import pytest
 
 import omnigraph as og
 from omnigraph import limits
-from omnigraph.storage import manifest
-from omnigraph.storage.inspect_values import data_files, recorded_digests
-from omnigraph.storage.snapshot import fold
-from omnigraph.storage.value_process import ValueProcess
+from omnigraph.storage.inspect_files import ValueProcess, data_files, recorded_digests
+from omnigraph.storage.metadata import manifest
+from omnigraph.storage.metadata.manifest_snapshot import fold
 from omnigraph.upkeep.verify import Problem
 from omnigraph.write.change import Change, Mode
 from tests.upkeep.verify.damage import append_raw, folder, only_file

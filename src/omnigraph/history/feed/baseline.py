@@ -22,10 +22,10 @@ from omnigraph.history.entity_changes import ChangeFilter
 from omnigraph.history.export import Target, lines_of, writer_of
 from omnigraph.history.feed.page import binding_of, known_types
 from omnigraph.history.feed.positions import FeedCursor, seal
-from omnigraph.storage import lineage
-from omnigraph.storage.durable import sync
-from omnigraph.storage.snapshot import Snapshot
-from omnigraph.storage.store import GraphStore
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata import commit_log
+from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.objects.durable import sync
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,10 @@ class Baseline:
         return {"snapshot_commit_id": self.snapshot_commit_id, "resume_cursor": self.resume_cursor}
 
 
-def baseline(store: GraphStore, snapshot: Snapshot, target: Target, filter_: ChangeFilter) -> Baseline:
+def baseline(store: GraphStore, snapshot: ManifestSnapshot, target: Target, filter_: ChangeFilter) -> Baseline:
     """Write the lines of a state, then one line ``{"baseline": …}`` with its commit and cursor."""
     filter_.require_known_types(known_types(snapshot))
-    head = lineage.head_id(store.tables, snapshot)
+    head = commit_log.head_id(store.tables, snapshot)
     cursor = seal(FeedCursor(binding_of(store, snapshot, filter_), head))
     found = Baseline(head, cursor)
     if target is None:
@@ -70,7 +70,7 @@ def baseline(store: GraphStore, snapshot: Snapshot, target: Target, filter_: Cha
     return Baseline(head, cursor, file=str(path))
 
 
-def _lines(store: GraphStore, snapshot: Snapshot, filter_: ChangeFilter, found: Baseline) -> Iterator[Any]:
+def _lines(store: GraphStore, snapshot: ManifestSnapshot, filter_: ChangeFilter, found: Baseline) -> Iterator[Any]:
     for key, pin in sorted(snapshot.pins.items()):
         if filter_.wants_table(key):
             yield from lines_of(store, pin)

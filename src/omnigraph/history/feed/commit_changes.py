@@ -12,9 +12,9 @@ from omnigraph.history.entity_changes import ChangeFilter, EntityChange
 from omnigraph.history.feed.page import PageDraft, binding_of, cause_of, known_types, page_size
 from omnigraph.history.feed.positions import FeedBinding, PageToken, seal, unseal
 from omnigraph.history.state_at import get_commit, state_before, state_of
-from omnigraph.storage.manifest import Commit
-from omnigraph.storage.snapshot import Snapshot
-from omnigraph.storage.store import GraphStore
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata.manifest import Commit
+from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,12 @@ class CommitChanges(Diff):
     """
 
     def __init__(
-        self, store: GraphStore, commit: Commit, before: Snapshot, after: Snapshot, filter_: ChangeFilter
+        self,
+        store: GraphStore,
+        commit: Commit,
+        before: ManifestSnapshot,
+        after: ManifestSnapshot,
+        filter_: ChangeFilter,
     ) -> None:
         self.commit = commit
         try:

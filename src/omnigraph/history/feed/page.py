@@ -19,11 +19,11 @@ from omnigraph.errors import ChangeCursorRejected, InputError, ResourceLimitExce
 from omnigraph.history.diff import Diff, batches_of
 from omnigraph.history.entity_changes import ChangeFilter, EntityChange
 from omnigraph.history.feed.positions import FeedBinding, FeedPosition
-from omnigraph.storage import lineage
 from omnigraph.storage.delta import OrderedChanges
-from omnigraph.storage.manifest import Commit
-from omnigraph.storage.snapshot import Snapshot
-from omnigraph.storage.store import GraphStore
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata import commit_log
+from omnigraph.storage.metadata.manifest import Commit
+from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,10 +172,10 @@ def _behind(changes: OrderedChanges, position: FeedPosition) -> int:
     return int(place) + 1
 
 
-def binding_of(store: GraphStore, snapshot: Snapshot, filter_: ChangeFilter) -> FeedBinding:
+def binding_of(store: GraphStore, snapshot: ManifestSnapshot, filter_: ChangeFilter) -> FeedBinding:
     """What notes about a branch belong to, from any state of it."""
     incarnation = hashlib.sha256(snapshot.identity.encode()).hexdigest()[:16]
-    return FeedBinding(lineage.genesis(store.tables, snapshot).id, snapshot.branch, incarnation, filter_.digest())
+    return FeedBinding(commit_log.genesis(store.tables, snapshot).id, snapshot.branch, incarnation, filter_.digest())
 
 
 def cause_of(commit: Commit) -> dict[str, Any]:
@@ -192,6 +192,6 @@ def cause_of(commit: Commit) -> dict[str, Any]:
     return found
 
 
-def known_types(snapshot: Snapshot) -> list[str]:
+def known_types(snapshot: ManifestSnapshot) -> list[str]:
     """Table keys of a state, dropped ones included: a feed goes back to when they were there."""
     return [*snapshot.pins, *snapshot.hidden]

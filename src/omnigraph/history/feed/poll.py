@@ -22,10 +22,10 @@ from omnigraph.history.feed.commit_changes import CommitChanges
 from omnigraph.history.feed.page import ChangePage, PageDraft, PageSize, binding_of, known_types
 from omnigraph.history.feed.positions import FeedBinding, FeedCursor, FeedPosition, PageToken, seal, unseal
 from omnigraph.history.state_at import state_before, state_of
-from omnigraph.storage import lineage
-from omnigraph.storage.manifest import Commit
-from omnigraph.storage.snapshot import Snapshot
-from omnigraph.storage.store import GraphStore
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata import commit_log
+from omnigraph.storage.metadata.manifest import Commit
+from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
 
 NOW, BEGINNING, AFTER = "now", "beginning", "after:"
 
@@ -73,7 +73,7 @@ def poll(store: GraphStore, request: FeedRequest) -> ChangePage:
     walk = _walk(store, snapshot, request, binding)
     draft = PageDraft(request.size)
     consumed = walk.consumed
-    before: Snapshot | None = None
+    before: ManifestSnapshot | None = None
     for place, commit in enumerate(walk.commits[: request.size.commits]):
         if draft.is_full:
             break
@@ -96,19 +96,19 @@ def poll(store: GraphStore, request: FeedRequest) -> ChangePage:
         if not draft.holds(commit):
             break
         consumed, before = commit.id, after
-    caught_up = consumed == lineage.head_id(store.tables, snapshot)
+    caught_up = consumed == commit_log.head_id(store.tables, snapshot)
     return ChangePage(tuple(draft.blocks), seal(FeedCursor(binding, consumed)), None, caught_up)
 
 
-def _walk(store: GraphStore, snapshot: Snapshot, request: FeedRequest, binding: FeedBinding) -> _Walk:
-    history = lineage.history(store.tables, snapshot)
+def _walk(store: GraphStore, snapshot: ManifestSnapshot, request: FeedRequest, binding: FeedBinding) -> _Walk:
+    history = commit_log.history(store.tables, snapshot)
     if request.page_token is not None:
         if request.since is not None:
             raise InputError("a page token says where to go on; leave since out")
         return _rest(history, unseal(request.page_token, PageToken, binding))
     since = request.since or NOW
     if since == NOW:
-        return _Walk(lineage.head_id(store.tables, snapshot), ())
+        return _Walk(commit_log.head_id(store.tables, snapshot), ())
     if since == BEGINNING:
         genesis, *commits = reversed(list(history))
         return _Walk(genesis.id, commits)

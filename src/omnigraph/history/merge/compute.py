@@ -18,10 +18,10 @@ from omnigraph.history.merge.three_way import MergeSide, RowOutcomes, decide, ev
 from omnigraph.history.merge.validate import conflict_order, violations
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.storage.commit.workspace import Workspace
-from omnigraph.storage.manifest import Commit, Pin
-from omnigraph.storage.snapshot import Snapshot
-from omnigraph.storage.stage import find_rows
-from omnigraph.storage.store import GraphStore
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata.manifest import Commit, Pin
+from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.tables.row_lookup import find_rows
 from omnigraph.write.change import Change, Mode, type_of
 from omnigraph.write.resolved import Resolved
 
@@ -85,7 +85,7 @@ class _Computation:
         catalog: Catalog,
         source: MergeSource,
         base: MergeBase,
-        base_state: Snapshot,
+        base_state: ManifestSnapshot,
         resolve: Resolve | None,
         engine: MergeEngine,
     ) -> None:

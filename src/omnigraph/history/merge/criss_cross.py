@@ -18,11 +18,10 @@ from omnigraph.history.merge.merge_source import Detour
 from omnigraph.history.merge.table_plan import state
 from omnigraph.history.merge.three_way import MergeSide, decide, in_order, split
 from omnigraph.storage.delta import table_delta
-from omnigraph.storage.images import rows_at
-from omnigraph.storage.manifest import Pin
-from omnigraph.storage.same_rows import same_rows
-from omnigraph.storage.stage import find_rows
-from omnigraph.storage.store import GraphStore
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata.manifest import Pin
+from omnigraph.storage.tables.row_equality import same_rows
+from omnigraph.storage.tables.row_lookup import find_rows, rows_at
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,8 @@ from omnigraph.storage.commit.prepared import Merged, Prepared
 from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
 from omnigraph.storage.commit.workspace import Workspace
-from omnigraph.storage.snapshot import Snapshot
-from omnigraph.storage.store import GraphStore
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def _conflict(source: MergeSource, target: str, computed: ComputedMerge) -> Merg
     )
 
 
-def without_source(store: GraphStore, result: MergeResult, merged: Snapshot) -> MergeResult:
+def without_source(store: GraphStore, result: MergeResult, merged: ManifestSnapshot) -> MergeResult:
     """Delete the merged branch, unless somebody committed to it since it was read. The merge is done: whatever goes
     wrong here is told, not raised."""
     failpoints.reach("branch_merge.before_branch_delete")

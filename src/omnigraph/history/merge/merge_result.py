@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from omnigraph import limits
 from omnigraph.errors import Conflict
-from omnigraph.storage.manifest import Commit
+from omnigraph.storage.metadata.manifest import Commit
 
 Kind = Literal["already_up_to_date", "fast_forward", "merged"]
 

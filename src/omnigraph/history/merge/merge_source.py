@@ -11,10 +11,10 @@ from itertools import islice
 from omnigraph import limits
 from omnigraph.errors import ConflictError, HistoricalVersionReclaimed, ReadSetChanged
 from omnigraph.history.state_at import state_of
-from omnigraph.storage import lineage
-from omnigraph.storage.manifest import Commit
-from omnigraph.storage.snapshot import Snapshot
-from omnigraph.storage.store import GraphStore
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata import commit_log
+from omnigraph.storage.metadata.manifest import Commit
+from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class MergeSource:
     """
 
     branch: str
-    snapshot: Snapshot
+    snapshot: ManifestSnapshot
     head: str
 
 
@@ -38,8 +38,8 @@ class Detour:
         direct: the changes are in both sides as they are; otherwise the base may have changed the same rows itself.
     """
 
-    before: Snapshot
-    after: Snapshot
+    before: ManifestSnapshot
+    after: ManifestSnapshot
     direct: bool
 
 
@@ -55,7 +55,7 @@ class MergeBase:
     """
 
     commit: Commit
-    snapshot: Snapshot | None
+    snapshot: ManifestSnapshot | None
     is_target: bool
     missing: tuple[Commit, ...]
     detours: tuple[Detour, ...] = ()
@@ -64,10 +64,10 @@ class MergeBase:
 def capture(store: GraphStore, branch: str) -> MergeSource:
     """The newest state of a branch."""
     snapshot = store.snapshot(branch)
-    return MergeSource(branch, snapshot, lineage.head_id(store.tables, snapshot))
+    return MergeSource(branch, snapshot, commit_log.head_id(store.tables, snapshot))
 
 
-def find_base(store: GraphStore, source: MergeSource, target: Snapshot) -> MergeBase:
+def find_base(store: GraphStore, source: MergeSource, target: ManifestSnapshot) -> MergeBase:
     """The common ancestor of the source and a state of the target.
 
     Raises:
@@ -94,12 +94,12 @@ def find_base(store: GraphStore, source: MergeSource, target: Snapshot) -> Merge
     return MergeBase(best, state, False, missing, tuple(detours))
 
 
-def _ahead(store: GraphStore, source: MergeSource, target: Snapshot) -> MergeBase | None:
+def _ahead(store: GraphStore, source: MergeSource, target: ManifestSnapshot) -> MergeBase | None:
     """The base of a source that only went on from where the target stands: nothing but its own few commits is looked
     at, however long the history of both is. None for every other case, and for a source that merged others itself."""
-    head = lineage.newest_commit(target)
+    head = commit_log.newest_commit(target)
     missing: list[Commit] = []
-    for commit in islice(lineage.history(store.tables, source.snapshot), limits.MERGE_WALK_COMMITS):
+    for commit in islice(commit_log.history(store.tables, source.snapshot), limits.MERGE_WALK_COMMITS):
         if head is None or commit.id == head.id:
             break
         if commit.merged_parent is not None:
@@ -118,13 +118,15 @@ def _beside(store: GraphStore, best: Commit, other: Commit, known: Mapping[str, 
     return Detour(state_of(store, fork), state_of(store, other), direct=False)
 
 
-def _state_or_stand_in(store: GraphStore, commit: Commit, known: Mapping[str, Commit]) -> tuple[Snapshot, list[Detour]]:
+def _state_or_stand_in(
+    store: GraphStore, commit: Commit, known: Mapping[str, Commit]
+) -> tuple[ManifestSnapshot, list[Detour]]:
     """The state of a commit; if its branch is gone, an older state and what merges of the commit brought with it."""
     try:
         return state_of(store, commit), []
     except HistoricalVersionReclaimed as error:
         forks, brought = [], []
-        for merged in sorted(known.values(), key=lineage.lineage_order):
+        for merged in sorted(known.values(), key=commit_log.lineage_order):
             parent = known.get(merged.parent or "")
             if merged.merged_parent == commit.id and parent is not None:
                 with contextlib.suppress(HistoricalVersionReclaimed):
@@ -140,14 +142,14 @@ def _state_or_stand_in(store: GraphStore, commit: Commit, known: Mapping[str, Co
         return state_of(store, forks[0]), brought
 
 
-def _known(store: GraphStore, snapshot: Snapshot) -> tuple[str, dict[str, Commit]]:
+def _known(store: GraphStore, snapshot: ManifestSnapshot) -> tuple[str, dict[str, Commit]]:
     """Id of the newest commit and every commit that a state knows; the newest is synthetic if nothing recorded one."""
-    known = lineage.commits_of(store.tables, snapshot)
-    head = lineage.head_id(store.tables, snapshot)
-    return head, known if head in known else {**known, head: lineage.head_commit(store.tables, snapshot)}
+    known = commit_log.commits_of(store.tables, snapshot)
+    head = commit_log.head_id(store.tables, snapshot)
+    return head, known if head in known else {**known, head: commit_log.head_commit(store.tables, snapshot)}
 
 
-def require_unchanged(store: GraphStore, read: Snapshot) -> None:
+def require_unchanged(store: GraphStore, read: ManifestSnapshot) -> None:
     """Call it after reading a state. A branch that was deleted and made again meanwhile repeats version numbers, so
     what was read may be a mixture."""
     now = store.branch_ref(read.branch).identity

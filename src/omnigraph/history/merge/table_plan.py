@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from omnigraph.errors import MergeSchemaMismatch
-from omnigraph.storage.manifest import Pin
-from omnigraph.storage.snapshot import Snapshot
+from omnigraph.storage.metadata.manifest import Pin
+from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
 
 
 class Disposition(Enum):
@@ -39,7 +39,9 @@ class TablePlan:
     pointer: bool = False
 
 
-def plan_tables(base: Snapshot, source: Snapshot, target: Snapshot, blurred: Collection[str] = ()) -> list[TablePlan]:
+def plan_tables(
+    base: ManifestSnapshot, source: ManifestSnapshot, target: ManifestSnapshot, blurred: Collection[str] = ()
+) -> list[TablePlan]:
     """A plan for every table of the graph, in key order.
 
     Args:
@@ -82,7 +84,7 @@ def _may_point(source: Pin, target: Pin) -> bool:
     return source.branch is None and source.version > target.version
 
 
-def _require_same_tables(source: Snapshot, target: Snapshot) -> None:
+def _require_same_tables(source: ManifestSnapshot, target: ManifestSnapshot) -> None:
     if schemas_differ(source, target):
         raise _mismatch(source, target, "their schemas differ")
     for key in sorted({*source.pins, *target.pins}):
@@ -94,13 +96,13 @@ def _require_same_tables(source: Snapshot, target: Snapshot) -> None:
             raise _mismatch(source, target, f"'{key}' is not the same table on both")
 
 
-def schemas_differ(one: Snapshot, other: Snapshot) -> bool:
+def schemas_differ(one: ManifestSnapshot, other: ManifestSnapshot) -> bool:
     """Whether two states are known to have different schemas; old states do not say which they have."""
     known = [state.head.schema for state in (one, other) if state.head and state.head.schema]
     return len(set(known)) > 1
 
 
-def _mismatch(source: Snapshot, target: Snapshot, why: str) -> MergeSchemaMismatch:
+def _mismatch(source: ManifestSnapshot, target: ManifestSnapshot, why: str) -> MergeSchemaMismatch:
     return MergeSchemaMismatch(
         f"branch '{source.branch}' cannot be merged into '{target.branch}': {why}",
         hint="make a new branch from the target and repeat the changes there",

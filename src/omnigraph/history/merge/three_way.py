@@ -13,7 +13,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.storage.same_rows import same_rows
+from omnigraph.storage.tables.row_equality import same_rows
 
 DIVERGENT_INSERT = "DivergentInsert"
 DIVERGENT_UPDATE = "DivergentUpdate"

@@ -22,8 +22,8 @@ from omnigraph.spark.loading.splits import ParsedSplit
 from omnigraph.spark.loading.stage_task import StageConfig
 from omnigraph.spark.loading.staged import SplitId, Staging
 from omnigraph.spark.messages import Answer, batch_of
-from omnigraph.storage.remote_stage import read_staged, read_stored, read_whole
-from omnigraph.storage.tables import Handle
+from omnigraph.storage.tables.datasets import Handle
+from omnigraph.storage.tables.task_staging import read_staged, read_stored, read_whole
 from omnigraph.text_hash import hash_texts
 from omnigraph.write.change import type_of
 from omnigraph.write.load.rules import LINE

@@ -25,15 +25,21 @@ from omnigraph.spark.loading.splits import splits_of, tasks_of
 from omnigraph.spark.loading.stage_task import StageConfig, stage_frame, stage_splits
 from omnigraph.spark.loading.staged import Staging, most_violations
 from omnigraph.spark.messages import ANSWER_DDL, answers_of
-from omnigraph.storage import inputs
 from omnigraph.storage.commit.prepared import Prepared, PreparedTable
 from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
 from omnigraph.storage.commit.workspace import Workspace
-from omnigraph.storage.manifest import Commit, Pin
-from omnigraph.storage.remote_stage import StageTable, remove_staged, staged_append, staged_overwrite, staged_update
-from omnigraph.storage.store import GraphStore
-from omnigraph.storage.tables import Handle
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata.manifest import Commit, Pin
+from omnigraph.storage.objects import user_files
+from omnigraph.storage.tables.datasets import Handle
+from omnigraph.storage.tables.task_staging import (
+    StageTable,
+    remove_staged,
+    staged_append,
+    staged_overwrite,
+    staged_update,
+)
 from omnigraph.write.change import Mode, type_of
 from omnigraph.write.load.gather import LoadRequest, OnError
 from omnigraph.write.load.source import Format, Part
@@ -257,4 +263,4 @@ def _portable(part: Part) -> Part:
     """A part as tasks know it: of a frame only that it is one, of a remote file also how to open it."""
     if part.table is not None:
         return replace(part, table=True)
-    return replace(part, options=inputs.options_of(part.name))
+    return replace(part, options=user_files.options_of(part.name))

@@ -20,7 +20,8 @@ from omnigraph.spark.cluster import Cluster, Task, numbers
 from omnigraph.spark.key_lookup import kept_rows
 from omnigraph.spark.key_task import SIGHTING, SIGHTING_DDL, KeyOrder, Sightings, StagedPiece, StoredPiece
 from omnigraph.spark.messages import ANSWER_DDL, Answer, answers_of, batch_of
-from omnigraph.storage.remote_stage import (
+from omnigraph.storage.tables.row_lookup import find_rows
+from omnigraph.storage.tables.task_staging import (
     StageTable,
     delete_stored,
     read_staged,
@@ -29,7 +30,6 @@ from omnigraph.storage.remote_stage import (
     with_row_ids,
     write_rows,
 )
-from omnigraph.storage.stage import find_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -19,9 +19,9 @@ from omnigraph.progress import ProgressListener, reporter
 from omnigraph.spark.cluster import Cluster
 from omnigraph.spark.loading.load_job import LoadJob, LoadTarget
 from omnigraph.spark.session import active_session, require_spark
-from omnigraph.storage import lineage
-from omnigraph.storage.manifest import Commit
-from omnigraph.storage.store import GraphStore
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata import commit_log
+from omnigraph.storage.metadata.manifest import Commit
 from omnigraph.upkeep.indexes import ensure_indices
 from omnigraph.write.load.gather import LoadRequest, request_of
 from omnigraph.write.load.result import LoadResult
@@ -115,7 +115,7 @@ def _finished(store: GraphStore, destination: LoadDestination, job_id: str) -> C
         snapshot = store.snapshot(destination.branch)
     except BranchNotFound:
         return None
-    return lineage.find_by_label(store.tables, snapshot, "job", job_id)
+    return commit_log.find_by_label(store.tables, snapshot, "job", job_id)
 
 
 def _result(

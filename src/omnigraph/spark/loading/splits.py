@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from omnigraph import limits
 from omnigraph.errors import InputError
 from omnigraph.schema.catalog import Catalog
-from omnigraph.storage import inputs
+from omnigraph.storage.objects import user_files
 from omnigraph.write.load.blocks import Block, is_gzip, lines_of, read_errors
 from omnigraph.write.load.parse import Dialect, Parsed, parse_block
 from omnigraph.write.load.source import Format, Part
@@ -79,17 +79,17 @@ def _size(part: Part) -> int:
     if part.table is not None:
         return 0
     with read_errors(part.name):
-        return inputs.size_of(part.name)
+        return user_files.size_of(part.name)
 
 
 def _is_packed(part: Part) -> bool:
-    with read_errors(part.name), inputs.open_file(part.name) as raw:
+    with read_errors(part.name), user_files.open_file(part.name) as raw:
         return is_gzip(raw)
 
 
 def _row_groups(number: int, part: Part, size: int) -> Iterator[Split]:
     """Consecutive row groups of about that many compressed bytes."""
-    with read_errors(part.name), inputs.open_file(part.name) as stream:
+    with read_errors(part.name), user_files.open_file(part.name) as stream:
         try:
             metadata = pq.read_metadata(stream)
         except pa.ArrowInvalid as error:
@@ -135,7 +135,7 @@ class ParsedSplit:
 
     def _blocks(self) -> Iterator[Block]:
         name = self._part.name
-        with read_errors(name), inputs.open_file(name, self._part.options) as raw:
+        with read_errors(name), user_files.open_file(name, self._part.options) as raw:
             if self._split.start is not None and self._split.end is not None:
                 yield from lines_of(_Range(raw, self._split.start, self._split.end), name)
             elif is_gzip(raw):

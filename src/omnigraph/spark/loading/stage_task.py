@@ -17,8 +17,8 @@ from omnigraph.errors import InternalError, OmniGraphError, StorageError
 from omnigraph.schema.catalog import Catalog
 from omnigraph.spark.loading.splits import ParsedSplit, Split
 from omnigraph.spark.messages import Answer, batch_of, error_text, violation_text
-from omnigraph.storage.remote_stage import StageTable, rows_of, write_rows
-from omnigraph.storage.tables import Handle
+from omnigraph.storage.tables.datasets import Handle
+from omnigraph.storage.tables.task_staging import StageTable, rows_of, write_rows
 from omnigraph.write.load.parse import Parsed
 from omnigraph.write.load.rules import LINE, RowBatch
 from omnigraph.write.load.source import Format, Part

@@ -24,7 +24,7 @@ from omnigraph.spark.frames import PinnedState
 from omnigraph.spark.plans.mentioned import properties_of
 from omnigraph.spark.pushdown import NO_FILTERS, PushedFilters
 from omnigraph.spark.types import spark_type, transfer_batch, transfer_schema
-from omnigraph.storage.fragments import TableAt, fragment_groups, scan_fragments
+from omnigraph.storage.tables.table_scan import TableAt, fragment_groups, scan_fragments
 
 ID = "id"
 

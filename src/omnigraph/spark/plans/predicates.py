@@ -31,7 +31,7 @@ from omnigraph.schema.catalog import Scalar
 from omnigraph.spark.plans.context import Context
 from omnigraph.spark.plans.values import Fixed, Side, Varying, compare, literal
 from omnigraph.spark.pushdown import PushedFilters
-from omnigraph.storage import filters as storage_filters
+from omnigraph.storage.tables import filters as storage_filters
 
 #: Comparisons that the storage can make too. It does not know instants.
 _PUSHED = {Operator.EQ, Operator.NE, Operator.LT, Operator.LE, Operator.GT, Operator.GE}

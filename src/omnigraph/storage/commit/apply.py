@@ -19,15 +19,16 @@ from omnigraph.errors import (
     StoreUnavailable,
     UncoveredDrift,
 )
-from omnigraph.storage import durable, manifest
-from omnigraph.storage.commit import redo
+from omnigraph.storage.commit import transaction_json
 from omnigraph.storage.commit.publish import GraphChange
-from omnigraph.storage.commit.record import Sidecar, TableIntent
-from omnigraph.storage.faults import READ_EXCEPTIONS, STORE_EXCEPTIONS, CommitConflictError, reason
-from omnigraph.storage.manifest import Pin
-from omnigraph.storage.stage import Staged
-from omnigraph.storage.store import GraphStore
-from omnigraph.storage.tables import Handle, is_ours, maker, version_file
+from omnigraph.storage.commit.sidecar import Sidecar, TableIntent
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata import manifest
+from omnigraph.storage.metadata.manifest import Pin
+from omnigraph.storage.objects import durable
+from omnigraph.storage.objects.error_mapping import READ_EXCEPTIONS, STORE_EXCEPTIONS, CommitConflictError, reason
+from omnigraph.storage.tables.datasets import Handle, is_ours, maker, version_file
+from omnigraph.storage.tables.stage_rows import StagedTransaction
 
 #: The table could not be looked at.
 _LOOK_FAILURES: tuple[type[Exception], ...] = (StorageError, *READ_EXCEPTIONS)
@@ -45,7 +46,7 @@ class Slot(Enum):
     TAKEN = auto()
 
 
-def staged_of(table: TableIntent) -> Staged:
+def staged_of(table: TableIntent) -> StagedTransaction:
     if table.staged is None:
         raise RecoveryRequired(f"the record of '{table.table_key}' holds no transaction to finish")
     return table.staged
@@ -103,7 +104,7 @@ def commit_table(store: GraphStore, handle: Handle | None, table: TableIntent, o
         StoreUnavailable: it is not there, and the store said no.
         OutcomeUnknown: the store cannot be asked.
     """
-    transaction = redo.transaction(staged_of(table), operation_id)
+    transaction = transaction_json.transaction(staged_of(table), operation_id)
     location = location_of(table)
     committed, failure = None, None
     try:

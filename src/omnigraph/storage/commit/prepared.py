@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from omnigraph.storage.manifest import Commit, Pin
-from omnigraph.storage.stage import Staged
-from omnigraph.storage.tables import Handle
+from omnigraph.storage.metadata.manifest import Commit, Pin
+from omnigraph.storage.tables.datasets import Handle
+from omnigraph.storage.tables.stage_rows import StagedTransaction
 
 #: What a preparation found out besides the change itself: counts, a plan, rejected rows.
 Report_co = TypeVar("Report_co", covariant=True)
@@ -30,7 +30,7 @@ class PreparedTable:
 
     pin: Pin
     handle: Handle | None
-    staged: Staged
+    staged: StagedTransaction
     reads_rows: bool
 
 

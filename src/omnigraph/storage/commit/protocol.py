@@ -29,20 +29,21 @@ from omnigraph.errors import (
     SchemaChanged,
     StorageError,
 )
-from omnigraph.storage import durable, lineage, schema_files
 from omnigraph.storage.commit import sidecar
 from omnigraph.storage.commit.apply import Slot, SlotTaken, change_of, clear_drift, commit_table, slot
 from omnigraph.storage.commit.prepared import AnyPrepared, Prepared, PreparedTable
 from omnigraph.storage.commit.publish import Published, check_change
-from omnigraph.storage.commit.record import CommitDraft, Pointer, Sidecar, TableIntent, Tombstone, WriterKind
+from omnigraph.storage.commit.sidecar import CommitDraft, Pointer, Sidecar, TableIntent, Tombstone, WriterKind
 from omnigraph.storage.commit.workspace import Workspace
-from omnigraph.storage.faults import store_errors
-from omnigraph.storage.manifest import Commit, Pin
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata import commit_log, schema_files
+from omnigraph.storage.metadata.manifest import Commit, Pin
+from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.objects import durable
+from omnigraph.storage.objects.error_mapping import store_errors
+from omnigraph.storage.objects.locks import Fence
 from omnigraph.storage.recovery.sweep import heal_branch
-from omnigraph.storage.section import Fence
-from omnigraph.storage.snapshot import Snapshot
-from omnigraph.storage.store import GraphStore
-from omnigraph.storage.tables import Handle
+from omnigraph.storage.tables.datasets import Handle
 
 Report = TypeVar("Report")
 
@@ -65,7 +66,7 @@ class Write(Generic[Report]):
     kind: WriterKind
     actor: str | None
     prepare: Callable[[Workspace], Prepared[Report]]
-    base: Snapshot | None = None
+    base: ManifestSnapshot | None = None
     if_commit: str | None = None
     schema: str | None = None
     recomputes_reads: bool = False
@@ -118,7 +119,7 @@ def run(store: GraphStore, write: Write[Report]) -> Committed[Report]:
         with store.sections.hold(write.branch) as fence:
             fresh, healed = _settled(store, write.branch, fence)
             if identity.recorded is not None:
-                found = store.door.find(fresh, identity.commit_id)
+                found = store.publisher.find(fresh, identity.commit_id)
                 if found is not None:
                     return Committed(found, identity.recorded.report)
             first = _first_seen(write, first, fresh, healed)
@@ -148,28 +149,28 @@ def run(store: GraphStore, write: Write[Report]) -> Committed[Report]:
     )
 
 
-def _settled(store: GraphStore, branch: str, fence: Fence) -> tuple[Snapshot, int]:
+def _settled(store: GraphStore, branch: str, fence: Fence) -> tuple[ManifestSnapshot, int]:
     """The newest state, once what dead writers left of it is resolved, and how many they were."""
     healed = heal_branch(store, branch, fence)
     return store.refresh(branch, migrate_layout=True), healed
 
 
-def _first_seen(write: Write[Any], first: Snapshot, fresh: Snapshot, healed: int) -> Snapshot:
+def _first_seen(write: Write[Any], first: ManifestSnapshot, fresh: ManifestSnapshot, healed: int) -> ManifestSnapshot:
     """What the reads of a write are held against. Finishing a dead write is part of starting this one: unless the
     caller computed it from an older state, it is computed from what the dead writer left."""
     return fresh if healed and write.base is None else first
 
 
-def _moved(base: Snapshot, fresh: Snapshot) -> bool:
+def _moved(base: ManifestSnapshot, fresh: ManifestSnapshot) -> bool:
     """A branch that was made again may have the same version and head, but not the files staged for the old one."""
     return (base.identity, base.version, base.head) != (fresh.identity, fresh.version, fresh.head)
 
 
-def _prepare(store: GraphStore, write: Write[Report], base: Snapshot) -> Prepared[Report]:
+def _prepare(store: GraphStore, write: Write[Report], base: ManifestSnapshot) -> Prepared[Report]:
     if write.schema and base.schema and write.schema != base.schema:
         raise SchemaChanged("the schema", write.schema, base.schema)
     if write.if_commit is not None:
-        head = lineage.head_id(store.tables, base)
+        head = commit_log.head_id(store.tables, base)
         if head != write.if_commit:
             raise PreconditionFailed(
                 f"branch '{base.branch}' is at commit {head}, not at {write.if_commit}",
@@ -183,7 +184,7 @@ def _prepare(store: GraphStore, write: Write[Report], base: Snapshot) -> Prepare
     return prepared
 
 
-def _check_reads(first: Snapshot, fresh: Snapshot, prepared: AnyPrepared) -> None:
+def _check_reads(first: ManifestSnapshot, fresh: ManifestSnapshot, prepared: AnyPrepared) -> None:
     """A change that was computed from existing rows is refused when its table moved since the caller looked."""
     for key, table in prepared.tables.items():
         if not table.reads_rows or first.pins.get(key) == fresh.pins.get(key):
@@ -193,7 +194,7 @@ def _check_reads(first: Snapshot, fresh: Snapshot, prepared: AnyPrepared) -> Non
         raise ExpectedVersionMismatch(key, first.version_of(key), fresh.version_of(key))
 
 
-def _lineage(snapshot: Snapshot, key: str) -> str:
+def _lineage(snapshot: ManifestSnapshot, key: str) -> str:
     pin = snapshot.pins.get(key)
     return f"{pin.branch or ids.MAIN}/{pin.origin or pin.version}" if pin else "none"
 
@@ -202,7 +203,7 @@ def _commit(
     store: GraphStore,
     write: Write[Report],
     identity: _Identity[Report],
-    base: Snapshot,
+    base: ManifestSnapshot,
     prepared: Prepared[Report],
     fence: Fence,
 ) -> Commit:
@@ -215,7 +216,7 @@ def _commit(
     identity.recorded = prepared
     failpoints.reach("write.after_sidecar")
     try:
-        staging = _threads().submit(store.door.stage, base, change, fence.epoch)  # written while the tables commit
+        staging = _threads().submit(store.publisher.stage, base, change, fence.epoch)  # written while the tables commit
         try:
             handles = _commit_tables(store, record, places)
         finally:
@@ -224,7 +225,7 @@ def _commit(
         failpoints.reach("write.after_all_table_commits", record.kind)
         if record.schema:
             schema_files.stage(store.objects, record.schema)
-        published = store.door.publish(staged, record.operation_id)
+        published = store.publisher.publish(staged, record.operation_id)
         if published is None:
             raise _Lost
     except (SlotTaken, _Lost) as lost:
@@ -242,7 +243,7 @@ def _commit(
         pin, shown = made[table.table_key], base.pins.get(table.table_key)
         store.tables.remember(pin.location, pin.branch, pin.origin, handle)
         if shown is not None:
-            store.effects.keep(pin, shown, prepared.tables[table.table_key].staged.effect, handle)
+            store.recent_changes.keep(pin, shown, prepared.tables[table.table_key].staged.pending, handle)
     _finish(store, record)
     store.mirror.note(published.snapshot, published.commit)
     return published.commit
@@ -278,7 +279,7 @@ def _record(
     store: GraphStore,
     write: Write[Any],
     identity: _Identity[Any],
-    base: Snapshot,
+    base: ManifestSnapshot,
     prepared: AnyPrepared,
     places: dict[str, Handle | None],
 ) -> Sidecar:
@@ -297,7 +298,7 @@ def _record(
             merged.parent if merged else None,
             prepared.labels,
         ),
-        base_head=lineage.head_id(store.tables, base),
+        base_head=commit_log.head_id(store.tables, base),
         base_identity=base.identity,
         base_schema=base.schema or write.schema or prepared.made_for,
         merge_source=merged.parent if merged else None,
@@ -319,7 +320,9 @@ def _shown(prepared: AnyPrepared) -> dict[str, Pin]:
     return {key: table.pin for key, table in prepared.tables.items()} | dict(prepared.pointers)
 
 
-def _intent(store: GraphStore, base: Snapshot, key: str, table: PreparedTable, place: Handle | None) -> TableIntent:
+def _intent(
+    store: GraphStore, base: ManifestSnapshot, key: str, table: PreparedTable, place: Handle | None
+) -> TableIntent:
     shown, stands = base.version_of(key), int(place.version) if place is not None else 0
     return TableIntent(
         table_key=key,
@@ -353,11 +356,11 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(limits.TABLE_THREADS, thread_name_prefix="omnigraph-commit")
 
 
-def _lose(store: GraphStore, identity: _Identity[Any], record: Sidecar, base: Snapshot) -> Published | None:
+def _lose(store: GraphStore, identity: _Identity[Any], record: Sidecar, base: ManifestSnapshot) -> Published | None:
     """An attempt that cannot be published by its own hand: somebody finished it meanwhile, or nobody ever will once
     the head has moved. Its record goes."""
     snapshot = store.refresh(record.branch)
-    found = store.door.find(snapshot, identity.commit_id)
+    found = store.publisher.find(snapshot, identity.commit_id)
     if found is not None:
         return Published(found, snapshot)
     identity.open = not _moved(base, snapshot)

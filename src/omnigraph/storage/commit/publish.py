@@ -1,8 +1,9 @@
-"""The one door: makes a change of the graph visible with one commit on `__manifest`.
+"""The publisher: makes a change of the graph visible with one commit on `__manifest`.
 
 Table pins, the commit record and the branch head land together or not at all. Every publish replaces the head row of
 the state that it was computed from, so of all that saw the same head one succeeds: the store's own condition, and the
-only one that the safety of a write rests on. Read `protocol.py` for what comes before, `snapshot.py` for the reader.
+only one that the safety of a write rests on. Read `protocol.py` for what comes before, and
+`metadata/manifest_snapshot.py` for the reader.
 """
 
 from __future__ import annotations
@@ -28,15 +29,16 @@ from omnigraph.errors import (
     RowLevelCasContention,
     StorageError,
 )
-from omnigraph.storage import durable, lineage, manifest
-from omnigraph.storage.commit.record import CommitDraft
-from omnigraph.storage.faults import STORE_EXCEPTIONS, CommitConflictError, store_errors
-from omnigraph.storage.filters import one_of
-from omnigraph.storage.manifest import Commit, Head, Hidden, Pin
-from omnigraph.storage.select import select_rows
-from omnigraph.storage.snapshot import Snapshot
-from omnigraph.storage.store import BranchRef, GraphStore
-from omnigraph.storage.tables import DATA_STORAGE_VERSION, Handle, version_file
+from omnigraph.storage.commit.sidecar import CommitDraft
+from omnigraph.storage.graph_store import BranchRef, GraphStore
+from omnigraph.storage.metadata import commit_log, manifest
+from omnigraph.storage.metadata.manifest import Commit, Head, Hidden, Pin
+from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.objects import durable
+from omnigraph.storage.objects.error_mapping import STORE_EXCEPTIONS, CommitConflictError, store_errors
+from omnigraph.storage.tables.datasets import DATA_STORAGE_VERSION, Handle, version_file
+from omnigraph.storage.tables.filters import one_of
+from omnigraph.storage.tables.row_lookup import select_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,27 +66,27 @@ class GraphChange:
 @dataclass(frozen=True, slots=True)
 class Published:
     commit: Commit
-    snapshot: Snapshot
+    snapshot: ManifestSnapshot
 
 
 @dataclass(frozen=True, slots=True)
 class StagedPublish:
     """The rows of a publish, written but not visible. Good for one base only."""
 
-    base: Snapshot
+    base: ManifestSnapshot
     commit: Commit
-    after: Snapshot  # without its handle and addresses, which the commit brings
+    after: ManifestSnapshot  # without its handle and addresses, which the commit brings
     operation: Any
     present: list[int]  # offsets of the rows of the present in the newest fragment; those of recent commits follow
 
 
-class Door:
+class Publisher:
     """Publishes to one graph."""
 
     def __init__(self, store: GraphStore) -> None:
         self._store = store
 
-    def stage(self, base: Snapshot, change: GraphChange, epoch: int) -> StagedPublish:
+    def stage(self, base: ManifestSnapshot, change: GraphChange, epoch: int) -> StagedPublish:
         """Check what a change expects of its base and write its rows. Shows nothing yet."""
         return _stage(self._store, base, change, epoch)
 
@@ -101,10 +103,10 @@ class Door:
             self._store.adopt(published.snapshot)
         return published
 
-    def find(self, snapshot: Snapshot, commit_id: str) -> Commit | None:
+    def find(self, snapshot: ManifestSnapshot, commit_id: str) -> Commit | None:
         """A commit in the history that a state has."""
         with store_errors("look for a commit"):
-            return lineage.find_commit(snapshot, commit_id)
+            return commit_log.find_commit(snapshot, commit_id)
 
 
 def publish(store: GraphStore, branch: str, change: GraphChange, epoch: int, operation_id: str) -> Published:
@@ -112,8 +114,8 @@ def publish(store: GraphStore, branch: str, change: GraphChange, epoch: int, ope
     for attempt in range(limits.PUBLISHER_RETRY_BUDGET + 1):
         if attempt:
             time.sleep(random.uniform(*limits.PUBLISH_BACKOFF_SECONDS))
-        staged = store.door.stage(store.refresh(branch, migrate_layout=True), change, epoch)
-        published = store.door.publish(staged, operation_id)
+        staged = store.publisher.stage(store.refresh(branch, migrate_layout=True), change, epoch)
+        published = store.publisher.publish(staged, operation_id)
         if published:
             return published
     raise RowLevelCasContention(
@@ -123,13 +125,13 @@ def publish(store: GraphStore, branch: str, change: GraphChange, epoch: int, ope
     )
 
 
-def _stage(store: GraphStore, base: Snapshot, change: GraphChange, owner_epoch: int) -> StagedPublish:
+def _stage(store: GraphStore, base: ManifestSnapshot, change: GraphChange, owner_epoch: int) -> StagedPublish:
     check_change(base, change)
     commit = Commit(
         id=change.commit.id,
         branch=base.branch,
         version=base.version + 1,
-        parent=lineage.head_id(store.tables, base),
+        parent=commit_log.head_id(store.tables, base),
         merged_parent=change.commit.merged_parent,
         actor=change.commit.actor,
         created_at=change.commit.created_at,
@@ -138,14 +140,16 @@ def _stage(store: GraphStore, base: Snapshot, change: GraphChange, owner_epoch: 
     epoch = max(owner_epoch, base.epoch)
     head = Head(commit.id, commit.parent, epoch, commit.version, change.schema or base.schema)
     pins, hidden = _after(base, change)
-    after = Snapshot(base.branch, commit.version, head, pins, hidden, {}, None, base.identity, lineage=base.lineage)
+    after = ManifestSnapshot(
+        base.branch, commit.version, head, pins, hidden, {}, None, base.identity, lineage=base.lineage
+    )
     with store_errors("stage the publish"):
         operation, present, recent = _write_rows(base, change, commit, after)
         _sync_rows(store, base, operation)
     return StagedPublish(base, commit, replace(after, recent=recent), operation, list(range(present)))
 
 
-def check_change(base: Snapshot, change: GraphChange) -> None:
+def check_change(base: ManifestSnapshot, change: GraphChange) -> None:
     """Raise unless a state is what a change expects, and what it shows may follow."""
     for key, expected in change.expected.items():
         actual = base.version_of(key)
@@ -160,7 +164,7 @@ def check_change(base: Snapshot, change: GraphChange) -> None:
             raise InternalError(f"tombstone {version} of '{key}' is below its version {base.pins[key].version}")
 
 
-def _check_pin(base: Snapshot, pin: Pin) -> None:
+def _check_pin(base: ManifestSnapshot, pin: Pin) -> None:
     known = base.pins.get(pin.table_key) or base.hidden.get(pin.table_key)
     if known is None:
         return
@@ -177,7 +181,7 @@ def _check_pin(base: Snapshot, pin: Pin) -> None:
         raise InternalError(f"version {pin.version} of '{pin.table_key}' does not follow {current}")
 
 
-def _returning(base: Snapshot, pins: Iterable[Pin]) -> set[str]:
+def _returning(base: ManifestSnapshot, pins: Iterable[Pin]) -> set[str]:
     """Keys of dropped tables that come back as another table, or without a new version.
 
     The greatest version of a key is the newest for every reader, so the rows of its former life have to go. States of
@@ -223,16 +227,16 @@ def _attempt(store: GraphStore, staged: StagedPublish, operation_id: str) -> Pub
     return Published(commit, replace(staged.after, present_rows={newest: staged.present}, handle=handle))
 
 
-def _newest(store: GraphStore, base: Snapshot) -> Snapshot:
+def _newest(store: GraphStore, base: ManifestSnapshot) -> ManifestSnapshot:
     """The newest state on the lineage of another one."""
     return store.read_lineage(BranchRef(base.branch, base.identity, None, 0, base.lineage))
 
 
-def _look(store: GraphStore, base: Snapshot, commit: Commit, error: Exception) -> Published | None:
+def _look(store: GraphStore, base: ManifestSnapshot, commit: Commit, error: Exception) -> Published | None:
     """The acknowledgement was lost, or somebody was faster: the store knows whether the commit is there."""
     try:
         snapshot = _newest(store, base)
-        found = store.door.find(snapshot, commit.id)
+        found = store.publisher.find(snapshot, commit.id)
         return Published(found, snapshot) if found else None
     except (StorageError, NotFoundError):
         raise OutcomeUnknown(
@@ -242,7 +246,7 @@ def _look(store: GraphStore, base: Snapshot, commit: Commit, error: Exception) -
         ) from error
 
 
-def _after(base: Snapshot, change: GraphChange) -> tuple[dict[str, Pin], dict[str, Hidden]]:
+def _after(base: ManifestSnapshot, change: GraphChange) -> tuple[dict[str, Pin], dict[str, Hidden]]:
     pins, hidden = dict(base.pins), dict(base.hidden)
     for pin in change.pins:
         pins[pin.table_key] = pin
@@ -252,7 +256,9 @@ def _after(base: Snapshot, change: GraphChange) -> tuple[dict[str, Pin], dict[st
     return dict(sorted(pins.items())), dict(sorted(hidden.items()))
 
 
-def _write_rows(base: Snapshot, change: GraphChange, commit: Commit, after: Snapshot) -> tuple[Any, int, pa.Table]:
+def _write_rows(
+    base: ManifestSnapshot, change: GraphChange, commit: Commit, after: ManifestSnapshot
+) -> tuple[Any, int, pa.Table]:
     """Write the fragment that describes the present after this publish.
 
     Returns:
@@ -265,7 +271,7 @@ def _write_rows(base: Snapshot, change: GraphChange, commit: Commit, after: Snap
     replaced, merged = _replaced(base, change), _history_to_merge(base.handle)
     past, large = _version_rows(base, change, replaced)
     past += [manifest.tombstone_row(key, version) for key, version in change.tombstones]
-    past += [manifest.commit_row(known) for known in lineage.unknown_commits(base, change.merged_commits)]
+    past += [manifest.commit_row(known) for known in commit_log.unknown_commits(base, change.merged_commits)]
     past.append(manifest.commit_row(commit))
 
     new = _write(base.handle, manifest.to_arrow(large)) if large else []
@@ -293,7 +299,7 @@ def _write_rows(base: Snapshot, change: GraphChange, commit: Commit, after: Snap
 
 
 def _version_rows(
-    base: Snapshot, change: GraphChange, replaced: list[str]
+    base: ManifestSnapshot, change: GraphChange, replaced: list[str]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Rows of the table versions that a change shows, and those among them that are too large to lie beside the
     present, which every reader reads."""
@@ -311,7 +317,7 @@ def _version_rows(
     return [row for row in rows if row not in large], large
 
 
-def _replaced(base: Snapshot, change: GraphChange) -> list[str]:
+def _replaced(base: ManifestSnapshot, change: GraphChange) -> list[str]:
     """Ids of rows of the past that this publish makes untrue: versions that it shows on another lineage (the row of a
     version is unique), and everything about tables that come back."""
     replaced = [
@@ -326,7 +332,7 @@ def _replaced(base: Snapshot, change: GraphChange) -> list[str]:
     return replaced
 
 
-def _rows_to_replace(base: Snapshot, replaced: list[str]) -> dict[int, list[int]]:
+def _rows_to_replace(base: ManifestSnapshot, replaced: list[str]) -> dict[int, list[int]]:
     """Where the rows of the present and those that became untrue lie: fragment id → offsets."""
     offsets = {fragment_id: set(known) for fragment_id, known in base.present_rows.items()}
     if replaced:
@@ -368,7 +374,7 @@ def _write(handle: Handle, rows: pa.Table) -> list[Any]:
     )
 
 
-def _sync_rows(store: GraphStore, base: Snapshot, operation: Any) -> None:
+def _sync_rows(store: GraphStore, base: ManifestSnapshot, operation: Any) -> None:
     """What a version file names must be on the disk before the version file can be."""
     if store.location.is_local:
         root = store.tables.uri(manifest.PATH, base.lineage)

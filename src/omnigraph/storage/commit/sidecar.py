@@ -1,33 +1,363 @@
-"""Where recovery records lie: written before any table moves, removed after everything is published.
+"""The recovery record of one write: what it is about to do, complete enough for another process to finish it.
 
-What a record says is in `record.py`. Nothing here decides anything, see `recovery/`.
+Its values, their JSON form, and its file: written before any table moves, removed after everything is published.
+Fields that other software does not know are additions; the record stays readable for it, and records of other or older
+software stay readable here. Nothing here decides anything, see `recovery/`.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
 
-from omnigraph import failpoints, limits
+from omnigraph import failpoints, ids, limits
 from omnigraph.errors import StorageError, UnreadableSidecar
-from omnigraph.storage.commit import record_json
-from omnigraph.storage.commit.record import CommitDraft as CommitDraft
-from omnigraph.storage.commit.record import Sidecar as Sidecar
-from omnigraph.storage.commit.record import TableIntent as TableIntent
-from omnigraph.storage.commit.record import WriterKind as WriterKind
-from omnigraph.storage.faults import READ_EXCEPTIONS
-from omnigraph.storage.objects import Objects
-from omnigraph.storage.section import RECOVERY_DIRECTORY
+from omnigraph.storage.commit import transaction_json
+from omnigraph.storage.commit.prepared import SchemaChange
+from omnigraph.storage.metadata.manifest import Commit, Pin
+from omnigraph.storage.objects.error_mapping import READ_EXCEPTIONS
+from omnigraph.storage.objects.locks import RECOVERY_DIRECTORY
+from omnigraph.storage.objects.object_store import ObjectStore
+from omnigraph.storage.tables.stage_rows import StagedTransaction
+
+
+class WriterKind(StrEnum):
+    """Who writes. The first two commit exactly once per table, the others may commit several times."""
+
+    MUTATION = "Mutation"
+    LOAD = "Load"
+    SCHEMA_APPLY = "SchemaApply"
+    BRANCH_MERGE = "BranchMerge"
+    ENSURE_INDICES = "EnsureIndices"
+    OPTIMIZE = "Optimize"
+
+    @property
+    def is_strict(self) -> bool:
+        return self in (WriterKind.MUTATION, WriterKind.LOAD)
+
+    @property
+    def preserves_content(self) -> bool:
+        return self in (WriterKind.ENSURE_INDICES, WriterKind.OPTIMIZE)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitDraft:
+    """A commit before it has a parent and a version: minted with the write, so that recovery keeps its author."""
+
+    id: str
+    actor: str | None
+    created_at: datetime
+    merged_parent: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TableIntent:
+    """One table that the write moves.
+
+    Attributes:
+        uri: full address when the record was written; a moved graph has another one, so it is only a label.
+        expected_version: the table's version before; 0 when this write makes the table.
+        branch: Lance branch on which the commit lands; None is the main lineage.
+        staged: the transaction, None in a record of software that cannot redo.
+        location: path below the graph root; None in a record of older software: where the graph says.
+        shown_version: what the graph shows under this key before, if that is another number: the table is new to it,
+            comes back after a drop, or carries a new name.
+    """
+
+    table_key: str
+    uri: str
+    expected_version: int
+    post_commit_pin: int
+    branch: str | None
+    staged: StagedTransaction | None = None
+    location: str | None = None
+    shown_version: int | None = None
+
+    @property
+    def replaces(self) -> int:
+        return self.expected_version if self.shown_version is None else self.shown_version
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """A table version that the write shows as it is, in place of the version the graph shows."""
+
+    pin: Pin
+    replaces: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstone:
+    table_key: str
+    version: int
+    replaces: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sidecar:
+    """The record of one attempt.
+
+    Attributes:
+        base_head: commit that the write was computed on. Only while it is the head can the write still be published.
+        base_identity: which branch of this name that was; None in a record of older software.
+    """
+
+    operation_id: str
+    branch: str
+    actor: str | None
+    kind: WriterKind
+    tables: tuple[TableIntent, ...]
+    started_at: datetime
+    commit: CommitDraft | None = None
+    base_head: str | None = None
+    base_identity: str | None = None
+    base_schema: str | None = None
+    merge_source: str | None = None
+    registrations: tuple[tuple[str, str, str | None], ...] = ()
+    pointers: tuple[Pointer, ...] = ()
+    tombstones: tuple[Tombstone, ...] = ()
+    merged_commits: tuple[Commit, ...] = ()
+    schema: SchemaChange | None = None
+    aborted: bool = False
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def can_redo(self) -> bool:
+        return self.commit is not None and all(table.staged is not None for table in self.tables)
+
+
+def to_json(sidecar: Sidecar) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "schema_version": limits.SIDECAR_SCHEMA_VERSION,
+        "operation_id": sidecar.operation_id,
+        "started_at": str(ids.micros(sidecar.started_at)),
+        "branch": None if sidecar.branch == ids.MAIN else sidecar.branch,
+        "actor_id": sidecar.actor,
+        "writer_kind": sidecar.kind.value,
+        "tables": [_table_to_json(table) for table in sidecar.tables],
+        **sidecar.extra,
+    }
+    if sidecar.merge_source:
+        record["merge_source_commit_id"] = sidecar.merge_source
+    if sidecar.registrations:
+        record["additional_registrations"] = [
+            {"table_key": key, "table_path": path, **({"table_branch": branch} if branch else {})}
+            for key, path, branch in sidecar.registrations
+        ]
+    if sidecar.tombstones:
+        record["tombstones"] = [
+            {"table_key": entry.table_key, "tombstone_version": entry.version, "expected_version": entry.replaces}
+            for entry in sidecar.tombstones
+        ]
+    if sidecar.pointers:
+        record["pointers"] = [_pointer_to_json(pointer) for pointer in sidecar.pointers]
+    if sidecar.commit:
+        record["intent"] = _intent_to_json(sidecar, sidecar.commit)
+    if sidecar.schema:
+        record["schema"] = _schema_to_json(sidecar.schema)
+    if sidecar.aborted:
+        record["decision"] = "abort"
+    return record
+
+
+def _intent_to_json(sidecar: Sidecar, commit: CommitDraft) -> dict[str, Any]:
+    intent: dict[str, Any] = {
+        "commit": {
+            "graph_commit_id": commit.id,
+            "actor_id": commit.actor,
+            "merged_parent": commit.merged_parent,
+            "created_at": ids.micros(commit.created_at),
+        },
+        "base": {
+            "head_commit_id": sidecar.base_head,
+            "schema_ir_hash": sidecar.base_schema,
+            "branch_identifier": sidecar.base_identity,
+        },
+    }
+    if commit.labels:
+        intent["commit"]["labels"] = dict(commit.labels)
+    if sidecar.merged_commits:
+        intent["merged_commits"] = [commit.to_dict() for commit in sidecar.merged_commits]
+    return intent
+
+
+def _table_to_json(table: TableIntent) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "table_key": table.table_key,
+        "table_path": table.uri,
+        "expected_version": table.expected_version,
+        "post_commit_pin": table.post_commit_pin,
+    }
+    if table.branch:
+        record["table_branch"] = table.branch
+    if table.location:
+        record["location"] = table.location
+    if table.shown_version is not None:
+        record["shown_version"] = table.shown_version
+    if table.staged:
+        record["transactions"] = [transaction_json.to_json(table.staged)]
+    return record
+
+
+def _pointer_to_json(pointer: Pointer) -> dict[str, Any]:
+    pin = pointer.pin
+    return {
+        "table_key": pin.table_key,
+        "location": pin.location,
+        "table_version": pin.version,
+        "table_branch": pin.branch,
+        "row_count": pin.row_count,
+        "metadata": pin.metadata,
+        "expected_version": pointer.replaces,
+    }
+
+
+def _schema_to_json(schema: SchemaChange) -> dict[str, Any]:
+    return {
+        "target_hash": schema.hash,
+        "source": schema.source,
+        "ir": schema.ir,
+        "state": schema.state,
+        "purge": list(schema.purge),
+        "remove": list(schema.remove),
+    }
+
+
+def from_json(record: dict[str, Any], operation_id: str) -> Sidecar:
+    """Read a record; whatever a damaged one raises is for the caller to explain."""
+    if record["operation_id"] != operation_id:
+        raise ValueError("operation_id differs from the file name")
+    intent = record.get("intent") or {}
+    return Sidecar(
+        operation_id=operation_id,
+        branch=_optional(record["branch"]) or ids.MAIN,
+        actor=_optional(record["actor_id"]),
+        kind=WriterKind(record["writer_kind"]),
+        tables=tuple(_read_table(table) for table in record["tables"]),
+        started_at=ids.from_micros(int(record["started_at"])),
+        commit=_read_draft(intent["commit"]) if intent.get("commit") else None,
+        base_head=_optional(intent.get("base", {}).get("head_commit_id")),
+        base_identity=_optional(intent.get("base", {}).get("branch_identifier")),
+        base_schema=_optional(intent.get("base", {}).get("schema_ir_hash")),
+        merge_source=_optional(record.get("merge_source_commit_id")),
+        registrations=tuple(
+            (_text(entry["table_key"]), _text(entry["table_path"]), _optional(entry.get("table_branch")))
+            for entry in record.get("additional_registrations", ())
+        ),
+        pointers=tuple(_read_pointer(entry) for entry in record.get("pointers", ())),
+        tombstones=tuple(_read_tombstone(entry) for entry in record.get("tombstones", ())),
+        merged_commits=tuple(_read_commit(entry) for entry in intent.get("merged_commits", ())),
+        schema=_read_schema(record["schema"]) if record.get("schema") else None,
+        aborted=record.get("decision") == "abort",
+    )
+
+
+def _read_draft(record: dict[str, Any]) -> CommitDraft:
+    return CommitDraft(
+        id=_text(record["graph_commit_id"]),
+        actor=_optional(record["actor_id"]),
+        created_at=ids.from_micros(int(record["created_at"])),
+        merged_parent=_optional(record["merged_parent"]),
+        labels=_labels(record.get("labels")),
+    )
+
+
+def _read_commit(record: dict[str, Any]) -> Commit:
+    return Commit(
+        id=_text(record["graph_commit_id"]),
+        branch=_optional(record["graph_branch"]) or ids.MAIN,
+        version=int(record["graph_manifest_version"]),
+        parent=_optional(record["parent_commit_id"]),
+        merged_parent=_optional(record["merged_parent_commit_id"]),
+        actor=_optional(record["actor_id"]),
+        created_at=ids.from_micros(int(record["created_at"])),
+        labels=_labels(record.get("labels")),
+    )
+
+
+def _read_table(record: dict[str, Any]) -> TableIntent:
+    transactions = record.get("transactions") or []
+    if len(transactions) > 1:
+        raise ValueError("more than one transaction for a table")
+    shown = record.get("shown_version")
+    return TableIntent(
+        table_key=_text(record["table_key"]),
+        uri=_text(record["table_path"]),
+        expected_version=int(record["expected_version"]),
+        post_commit_pin=int(record["post_commit_pin"]),
+        branch=_optional(record.get("table_branch")),
+        staged=transaction_json.from_json(transactions[0]) if transactions else None,
+        location=_location(record["location"]) if record.get("location") else None,
+        shown_version=int(shown) if shown is not None else None,
+    )
+
+
+def _read_pointer(record: dict[str, Any]) -> Pointer:
+    pin = Pin(
+        table_key=_text(record["table_key"]),
+        location=_location(record["location"]),
+        version=int(record["table_version"]),
+        branch=_optional(record["table_branch"]),
+        row_count=int(record["row_count"]),
+        metadata=_text(record["metadata"]),
+    )
+    return Pointer(pin, int(record["expected_version"]))
+
+
+def _read_tombstone(record: dict[str, Any]) -> Tombstone:
+    """Other software puts a tombstone right above the version that it hides."""
+    version = int(record["tombstone_version"])
+    return Tombstone(_text(record["table_key"]), version, int(record.get("expected_version", version - 1)))
+
+
+def _read_schema(record: dict[str, Any]) -> SchemaChange:
+    return SchemaChange(
+        hash=_text(record["target_hash"]),
+        source=_text(record["source"]),
+        ir=_text(record["ir"]),
+        state=_text(record["state"]),
+        purge=tuple(_location(location) for location in record.get("purge", ())),
+        remove=tuple(_location(location) for location in record.get("remove", ())),
+    )
+
+
+def _labels(record: dict[str, Any] | None) -> dict[str, str]:
+    return {_text(name): str(value) for name, value in (record or {}).items()}
+
+
+def _location(value: Any) -> str:
+    """A path below the root; a record must never lead out of it."""
+    text = _text(value)
+    if text.startswith("/") or ".." in text.split("/"):
+        raise ValueError(f"{text!r} leads out of the graph")
+    return text
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{value!r} is not a name")
+    return value
+
+
+def _optional(value: Any) -> str | None:
+    return None if value is None else _text(value)
+
 
 #: What reading damaged JSON, fields and transactions may raise.
 _DAMAGE: tuple[type[Exception], ...] = (LookupError, OverflowError, *READ_EXCEPTIONS)
 
 
-def write(objects: Objects, sidecar: Sidecar) -> None:
+def write(objects: ObjectStore, sidecar: Sidecar) -> None:
     failpoints.reach("recovery.sidecar_write")
-    objects.write(_path(sidecar.operation_id), json.dumps(record_json.to_json(sidecar)).encode())
+    objects.write(_path(sidecar.operation_id), json.dumps(to_json(sidecar)).encode())
 
 
-def remove(objects: Objects, operation_id: str) -> bool:
+def remove(objects: ObjectStore, operation_id: str) -> bool:
     """Remove a record whose work is done. A failure is harmless (the next writer sees that it is stale): False."""
     try:
         failpoints.reach("recovery.sidecar_delete")
@@ -37,13 +367,13 @@ def remove(objects: Objects, operation_id: str) -> bool:
         return False
 
 
-def pending(objects: Objects) -> list[str]:
+def pending(objects: ObjectStore) -> list[str]:
     """Operation ids of all records, oldest first. A listing that fails is never taken for an empty one."""
     failpoints.reach("recovery.sidecar_list")
     return [name[: -len(".json")] for name in objects.names(RECOVERY_DIRECTORY) if name.endswith(".json")]
 
 
-def read(objects: Objects, operation_id: str) -> Sidecar | None:
+def read(objects: ObjectStore, operation_id: str) -> Sidecar | None:
     """A record, or None when its writer finished since it was listed."""
     failpoints.reach("recovery.post_sidecar_list_pre_read")
     content = objects.read(_path(operation_id))
@@ -53,7 +383,7 @@ def read(objects: Objects, operation_id: str) -> Sidecar | None:
         record = json.loads(content)
         version = record["schema_version"]
         if version == limits.SIDECAR_SCHEMA_VERSION:
-            return record_json.from_json(record, operation_id)
+            return from_json(record, operation_id)
     except _DAMAGE as error:
         raise UnreadableSidecar(
             f"the recovery record {_path(operation_id)} cannot be read ({type(error).__name__})",

@@ -14,10 +14,10 @@ from typing import Any
 
 from omnigraph import failpoints, ids, limits
 from omnigraph.errors import StorageError
-from omnigraph.storage.manifest import Pin
-from omnigraph.storage.snapshot import Snapshot
-from omnigraph.storage.store import GraphStore
-from omnigraph.storage.tables import Handle
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata.manifest import Pin
+from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.tables.datasets import Handle
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Workspace:
     """The state a write is computed on, and the tables it may change."""
 
     store: GraphStore
-    snapshot: Snapshot
+    snapshot: ManifestSnapshot
 
     @property
     def threads(self) -> int:
@@ -44,7 +44,7 @@ class Workspace:
         return self.store.table(pin)
 
 
-def writable(store: GraphStore, snapshot: Snapshot, pin: Pin) -> tuple[str | None, Handle]:
+def writable(store: GraphStore, snapshot: ManifestSnapshot, pin: Pin) -> tuple[str | None, Handle]:
     """A table at its pin, on a lineage that only the snapshot's branch commits to: its name and the table."""
     if snapshot.lineage is None or snapshot.owns(pin.branch):
         return pin.branch, store.table(pin)

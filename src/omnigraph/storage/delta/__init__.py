@@ -1,7 +1,19 @@
-"""What changed between two states of one table. `table.py` chooses a method, `answer.py` is what comes out."""
+"""What changed between two states of one table.
 
-from omnigraph.storage.delta.answer import DELETE, INSERT, OPS, UPDATE, ChangeSlice, Method, OrderedChanges, TableDelta
-from omnigraph.storage.delta.table import require_comparable, table_delta
+`compare_states.py` chooses a method, `changed_rows.py` has the result.
+"""
+
+from omnigraph.storage.delta.changed_rows import (
+    DELETE,
+    INSERT,
+    OPS,
+    UPDATE,
+    ChangeSlice,
+    Method,
+    OrderedChanges,
+    TableDelta,
+)
+from omnigraph.storage.delta.compare_states import require_comparable, table_delta
 
 __all__ = [
     "DELETE",

@@ -15,15 +15,15 @@ import pyarrow as pa
 from omnigraph import failpoints, ids
 from omnigraph.errors import CorruptGraph, RecoveryRequired, StorageError, StoreUnavailable
 from omnigraph.storage.commit.sidecar import Sidecar
-from omnigraph.storage.faults import (
+from omnigraph.storage.metadata.commit_mirror import append_strictly
+from omnigraph.storage.objects.error_mapping import (
     READ_EXCEPTIONS,
     CommitConflictError,
     is_damage,
     panics_as_damage,
     reason,
 )
-from omnigraph.storage.mirror import append_strictly
-from omnigraph.storage.tables import Tables
+from omnigraph.storage.tables.datasets import Tables
 
 PATH = "_graph_commit_recoveries.lance"
 SCHEMA = pa.schema(

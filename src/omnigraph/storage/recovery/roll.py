@@ -1,31 +1,101 @@
 """Rolls an interrupted write forward or back when its record cannot be redone.
 
-Forward publishes the newest versions of its tables; back restores the pinned content and publishes that, so that graph
-and tables agree again either way. Runs inside the commit section only: a restore buries whatever it finds.
+First pure decisions on numbers: per table what happened, for the record what to do. Forward publishes the newest
+versions of its tables; back restores the pinned content and publishes that, so that graph and tables agree again either
+way. Runs inside the commit section only: a restore buries whatever it finds.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from enum import Enum, auto
 from typing import Any
 
 import lance
 
 from omnigraph import failpoints, ids
 from omnigraph.errors import CorruptGraph, RecoveryRequired
-from omnigraph.storage import durable, lineage, manifest, schema_files
 from omnigraph.storage.commit import sidecar
 from omnigraph.storage.commit.publish import GraphChange, publish
-from omnigraph.storage.commit.record import CommitDraft, Sidecar, TableIntent, WriterKind
-from omnigraph.storage.faults import READ_EXCEPTIONS, store_errors
-from omnigraph.storage.manifest import Pin
+from omnigraph.storage.commit.sidecar import CommitDraft, Sidecar, TableIntent, WriterKind
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata import commit_log, manifest, schema_files
+from omnigraph.storage.metadata.manifest import Pin
+from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.objects import durable
+from omnigraph.storage.objects.error_mapping import READ_EXCEPTIONS, store_errors
+from omnigraph.storage.objects.locks import Fence
 from omnigraph.storage.recovery import audit
 from omnigraph.storage.recovery.audit import TableOutcome
-from omnigraph.storage.recovery.classify import Decision, TableState, classify, decide
-from omnigraph.storage.section import Fence
-from omnigraph.storage.snapshot import Snapshot
-from omnigraph.storage.store import GraphStore
-from omnigraph.storage.tables import Handle, version_file
+from omnigraph.storage.tables.datasets import Handle, version_file
+
+
+class TableState(Enum):
+    NO_MOVEMENT = auto()
+    ROLLED_PAST_EXPECTED = auto()
+    UNEXPECTED_AT_P1 = auto()
+    UNEXPECTED_MULTISTEP = auto()
+    INCOMPLETE_PHASE_B = auto()
+    INVARIANT_VIOLATION = auto()
+
+
+class Decision(Enum):
+    ABORT = auto()
+    STALE = auto()
+    ROLL_BACK = auto()
+    ROLL_FORWARD = auto()
+
+
+def classify(
+    kind: WriterKind, table: TableIntent, head: int, pin: int, *, maintenance_only: bool, schema_staged: bool = False
+) -> TableState:
+    """What happened to one table.
+
+    Args:
+        head: newest version of the table on the record's lineage.
+        pin: version that the record's graph branch shows, 0 when it shows none.
+        maintenance_only: every transaction above the pin preserves content.
+        schema_staged: the new schema files lie beside the live ones; a schema change writes them after its last table.
+    """
+    if head < pin:
+        return TableState.INVARIANT_VIOLATION
+    if head == pin:
+        return TableState.NO_MOVEMENT
+    if kind.is_strict:
+        if head > pin + 1:
+            return TableState.UNEXPECTED_MULTISTEP
+        exact = table.expected_version == pin and table.post_commit_pin == head
+        return TableState.ROLLED_PAST_EXPECTED if exact else TableState.UNEXPECTED_AT_P1
+    if table.expected_version != pin:
+        return TableState.UNEXPECTED_AT_P1 if head == pin + 1 else TableState.UNEXPECTED_MULTISTEP
+    if kind.preserves_content:
+        return TableState.ROLLED_PAST_EXPECTED if maintenance_only else TableState.INCOMPLETE_PHASE_B
+    if kind is WriterKind.SCHEMA_APPLY and schema_staged:
+        return TableState.ROLLED_PAST_EXPECTED
+    # A writer that commits several times per table leaves no proof that it came to its end.
+    return TableState.INCOMPLETE_PHASE_B
+
+
+def decide(
+    record: Sidecar, states: dict[str, TableState], pins: dict[str, int], *, schema_staged: bool = False
+) -> Decision:
+    """What to do with the record; the first rule that matches wins."""
+    found = set(states.values())
+    if TableState.INVARIANT_VIOLATION in found:
+        return Decision.ABORT
+    if record.aborted:
+        return Decision.ROLL_BACK
+    still = found == {TableState.NO_MOVEMENT}
+    if still and any(pins[table.table_key] > table.expected_version for table in record.tables):
+        return Decision.STALE
+    if record.kind is WriterKind.SCHEMA_APPLY and not schema_staged:
+        return Decision.ROLL_BACK
+    if record.kind.preserves_content and found <= {TableState.NO_MOVEMENT, TableState.ROLLED_PAST_EXPECTED}:
+        return Decision.ROLL_BACK if still else Decision.ROLL_FORWARD  # tables are independent: keep what is done
+    if found - {TableState.ROLLED_PAST_EXPECTED}:
+        return Decision.ROLL_BACK
+    return Decision.ROLL_FORWARD
+
 
 _MAINTENANCE = (lance.LanceOperation.Rewrite, lance.LanceOperation.CreateIndex)
 
@@ -71,7 +141,7 @@ def roll(store: GraphStore, record: Sidecar, fence: Fence) -> None:
     sidecar.remove(store.objects, record.operation_id)
 
 
-def _is_shown(record: Sidecar, snapshot: Snapshot) -> bool:
+def _is_shown(record: Sidecar, snapshot: ManifestSnapshot) -> bool:
     """Whether a change that moves no table is there already: what it adds is shown, what it drops is not."""
     added, dropped = [key for key, _, _ in record.registrations], [entry.table_key for entry in record.tombstones]
     changes_keys = bool(added or dropped) and not record.tables and not record.aborted
@@ -80,14 +150,16 @@ def _is_shown(record: Sidecar, snapshot: Snapshot) -> bool:
     )
 
 
-def _note_stale(store: GraphStore, record: Sidecar, snapshot: Snapshot, heads: dict[str, Handle | None]) -> None:
+def _note_stale(
+    store: GraphStore, record: Sidecar, snapshot: ManifestSnapshot, heads: dict[str, Handle | None]
+) -> None:
     """Audit what is published already: by the writer, or by an earlier recovery that came no further than that."""
     restored = {
         table.table_key: handle.version
         for table in record.tables
         if (handle := heads[table.table_key]) is not None and _is_restore(handle, table.expected_version)
     }
-    head = lineage.head_commit(store.tables, snapshot)
+    head = commit_log.head_commit(store.tables, snapshot)
     store.mirror.note(snapshot, head)
     if restored:
         back = [
@@ -108,7 +180,7 @@ def _is_restore(handle: Handle, version: int) -> bool:
     return isinstance(operation, lance.LanceOperation.Restore) and operation.version == version
 
 
-def _head(store: GraphStore, snapshot: Snapshot, table: TableIntent) -> Handle | None:
+def _head(store: GraphStore, snapshot: ManifestSnapshot, table: TableIntent) -> Handle | None:
     pin = snapshot.pins.get(table.table_key)
     location = pin.location if pin else table.uri.removeprefix(store.location.child(""))
     handle = store.tables.newest_or_none(location, table.branch)
@@ -152,7 +224,7 @@ def _shape(handle: Handle) -> list[Any]:
 def _forward(
     store: GraphStore,
     record: Sidecar,
-    snapshot: Snapshot,
+    snapshot: ManifestSnapshot,
     heads: dict[str, Handle | None],
     fence: Fence,
     schema: str | None,
@@ -187,7 +259,7 @@ def _forward(
 
 
 def _back(
-    store: GraphStore, record: Sidecar, snapshot: Snapshot, heads: dict[str, Handle | None], fence: Fence
+    store: GraphStore, record: Sidecar, snapshot: ManifestSnapshot, heads: dict[str, Handle | None], fence: Fence
 ) -> None:
     pins, expected, outcomes = [], {}, []
     for table in record.tables:
@@ -199,7 +271,7 @@ def _back(
         pins.append(replace(_pin_at(store, table.table_key, pin.location, table, restored), row_count=pin.row_count))
         expected[table.table_key] = pin.version
         outcomes.append(TableOutcome(table.table_key, restored.version - 1, pin.version))
-    commit_id = lineage.head_id(store.tables, snapshot)
+    commit_id = commit_log.head_id(store.tables, snapshot)
     if pins:
         change = GraphChange(_draft(record, None), tuple(pins), (), expected)
         published = publish(store, record.branch, change, fence.epoch, record.operation_id)

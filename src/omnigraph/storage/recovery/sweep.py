@@ -1,21 +1,28 @@
-"""Resolves interrupted writes: at open, at the start of every write, on demand.
+"""Resolves interrupted writes: at open, at the start of every write, on demand. Takes back foreign writes on request.
 
 A pending record of a branch belongs to a writer that died, or to one that is so late that others are in its section.
-Both are resolved the same way. A record that can be redone is finished or dropped (`finish`); one of other software is
-classified and rolled (`roll`). Nothing here guesses: what cannot be explained stays, and its branch refuses writes.
+Both are resolved the same way. A record that can be redone is finished or dropped (`finish_write`); one of other
+software is classified and rolled (`roll`). Nothing here guesses: what cannot be explained stays, and its branch refuses
+writes.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from omnigraph import ids
 from omnigraph.errors import BranchNotFound, ExpectedVersionMismatch, LockTimeout, RecoveryRequired
-from omnigraph.storage import lineage
 from omnigraph.storage.commit import sidecar
-from omnigraph.storage.commit.sidecar import Sidecar
-from omnigraph.storage.recovery.finish import drop_void, finish
+from omnigraph.storage.commit.publish import GraphChange, publish
+from omnigraph.storage.commit.sidecar import CommitDraft, Sidecar
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata import commit_log, manifest
+from omnigraph.storage.metadata.manifest import Pin
+from omnigraph.storage.objects import durable
+from omnigraph.storage.objects.locks import CONTROL, Fence
+from omnigraph.storage.recovery.finish_write import drop_void, finish
 from omnigraph.storage.recovery.roll import roll
-from omnigraph.storage.section import CONTROL, Fence
-from omnigraph.storage.store import GraphStore
+from omnigraph.storage.tables.datasets import is_ours, maker, version_file
 
 
 def heal_branch(store: GraphStore, branch: str, fence: Fence) -> int:
@@ -75,7 +82,7 @@ def discard_records(store: GraphStore, branch: str, identity: str | None) -> int
     for operation_id in sidecar.pending(store.objects):
         record = sidecar.read(store.objects, operation_id)
         if record is not None and record.branch == branch and identity in (None, record.base_identity):
-            drop_void(store, record, lineage.head_id(store.tables, store.snapshot(ids.MAIN)))
+            drop_void(store, record, commit_log.head_id(store.tables, store.snapshot(ids.MAIN)))
             discarded += 1
     return discarded
 
@@ -95,3 +102,38 @@ def _resolve(store: GraphStore, record: Sidecar, fence: Fence) -> None:
                 operation_id=record.operation_id,
                 table_key=error.details["table_key"],
             ) from error
+
+
+def discard_drift(store: GraphStore) -> int:
+    """Take back foreign changes of the tables of every branch; returns of how many tables."""
+    discarded = 0
+    for ref in store.branch_refs():
+        with store.sections.hold(ref.name) as fence:
+            heal_branch(store, ref.name, fence)
+            snapshot = store.refresh(ref.name, migrate_layout=True)
+            pins = [pin for pin in snapshot.pins.values() if snapshot.owns(pin.branch) and _is_foreign(store, pin)]
+            if pins:
+                draft = CommitDraft(ids.new_ulid(), ids.REPAIR_ACTOR, ids.now())
+                expected = {pin.table_key: pin.version for pin in pins}
+                change = GraphChange(draft, tuple(_taken_back(store, pin) for pin in pins), (), expected)
+                published = publish(store, ref.name, change, fence.epoch, ids.new_ulid())
+                store.mirror.note(published.snapshot, published.commit)
+                discarded += len(pins)
+    return discarded
+
+
+def _is_foreign(store: GraphStore, pin: Pin) -> bool:
+    newest = store.tables.newest(pin.location, pin.branch)
+    return not all(is_ours(maker(newest, version)) for version in range(pin.version + 1, newest.version + 1))
+
+
+def _taken_back(store: GraphStore, pin: Pin) -> Pin:
+    """The pin of a new version with the content of the old one."""
+    restored = store.tables.restore(store.tables.newest(pin.location, pin.branch), pin.version, ids.new_ulid())
+    uri, version = store.tables.uri(pin.location, pin.branch), int(restored.version)
+    if store.location.is_local:
+        durable.sync_files([f"{uri}/{version_file(version)}"], store.location.uri)
+    made = maker(restored, version)
+    return replace(
+        pin, version=version, metadata=manifest.pin_metadata(uri, version, made.uuid if made is not None else None)
+    )

@@ -10,10 +10,10 @@ from contextlib import ExitStack
 
 from omnigraph import ids
 from omnigraph.errors import BranchNotFound
-from omnigraph.storage.faults import panics_as_damage
-from omnigraph.storage.inspect import DAMAGE, damage_of
-from omnigraph.storage.snapshot import Snapshot
-from omnigraph.storage.store import GraphStore
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.inspect_files import DAMAGE, damage_of
+from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.objects.error_mapping import panics_as_damage
 from omnigraph.upkeep.verify import control_checks, history_checks, table_checks
 from omnigraph.upkeep.verify.report import Ledger, Problem, VerifyCheck, VerifyReport, lasting
 from omnigraph.upkeep.verify.row_checks import CARDINALITY, ENDPOINTS, IDS, KEYS, UNIQUE, VALUES, BranchCheck
@@ -98,14 +98,14 @@ def _verified(store: GraphStore, stack: ExitStack, look_deep: bool) -> VerifyRep
     return ledger.report()
 
 
-def _is_outdated(store: GraphStore, snapshot: Snapshot) -> bool:
+def _is_outdated(store: GraphStore, snapshot: ManifestSnapshot) -> bool:
     try:
         return store.refresh(snapshot.branch).version != snapshot.version
     except BranchNotFound:
         return True
 
 
-def _snapshot(store: GraphStore, ledger: Ledger, branch: str) -> Snapshot | None:
+def _snapshot(store: GraphStore, ledger: Ledger, branch: str) -> ManifestSnapshot | None:
     with ledger.looking_at(history_checks.MANIFEST):
         try:
             snapshot = history_checks.read_branch(store, branch)
@@ -118,7 +118,7 @@ def _snapshot(store: GraphStore, ledger: Ledger, branch: str) -> Snapshot | None
     return None
 
 
-def _account(store: GraphStore, ledger: Ledger, lineages: history_checks.Lineages, snapshot: Snapshot) -> None:
+def _account(store: GraphStore, ledger: Ledger, lineages: history_checks.Lineages, snapshot: ManifestSnapshot) -> None:
     """What a branch says about its own history."""
     branch = snapshot.branch
     with ledger.looking_at(history_checks.LINEAGE):
@@ -136,7 +136,7 @@ def _account(store: GraphStore, ledger: Ledger, lineages: history_checks.Lineage
             ledger.extend([history_checks.unreadable_mirror(snapshot, damage_of(error))])
 
 
-def _moved(store: GraphStore, ledger: Ledger, snapshot: Snapshot) -> None:
+def _moved(store: GraphStore, ledger: Ledger, snapshot: ManifestSnapshot) -> None:
     with ledger.looking_at(table_checks.HEADS, len(snapshot.pins)):
         try:
             ledger.extend(lasting(lambda: table_checks.drift_problems(store, snapshot.branch)))

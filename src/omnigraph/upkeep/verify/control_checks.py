@@ -12,14 +12,14 @@ from omnigraph.schema.compile import CompiledSchema, compile_schema
 from omnigraph.schema.contract import IR_FILE, SOURCE_FILE, STATE_FILE, check_files
 from omnigraph.schema.ir import ir_hash
 from omnigraph.schema.ir_reader import catalog_from_ir
-from omnigraph.storage import schema_files
 from omnigraph.storage.commit import sidecar
-from omnigraph.storage.commit.record import Sidecar
-from omnigraph.storage.faults import panics_as_damage
-from omnigraph.storage.lineage import COMMITS_PATH
+from omnigraph.storage.commit.sidecar import Sidecar
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata import schema_files
+from omnigraph.storage.metadata.commit_log import COMMITS_PATH
+from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.objects.error_mapping import panics_as_damage
 from omnigraph.storage.recovery import audit
-from omnigraph.storage.snapshot import Snapshot
-from omnigraph.storage.store import GraphStore
 from omnigraph.upkeep.verify.report import Problem
 
 SCHEMA = "schema"
@@ -119,7 +119,7 @@ class SchemaFiles:
             found.append(Problem(SCHEMA, None, None, message))
         return found
 
-    def catalog_of(self, snapshot: Snapshot) -> tuple[Catalog | None, Problem | None]:
+    def catalog_of(self, snapshot: ManifestSnapshot) -> tuple[Catalog | None, Problem | None]:
         """The schema of one state, and what is wrong when it cannot be had."""
         recorded = snapshot.schema
         if recorded is not None and recorded == self._live_hash:

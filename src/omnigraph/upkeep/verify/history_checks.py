@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph import ids
-from omnigraph.storage import lineage, manifest
-from omnigraph.storage.faults import store_errors
-from omnigraph.storage.lineage import ACTORS_PATH, COMMITS_PATH
-from omnigraph.storage.manifest import Commit, Head
-from omnigraph.storage.snapshot import Snapshot
-from omnigraph.storage.store import GraphStore
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata import commit_log, manifest
+from omnigraph.storage.metadata.commit_log import ACTORS_PATH, COMMITS_PATH
+from omnigraph.storage.metadata.manifest import Commit, Head
+from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.objects.error_mapping import store_errors
 from omnigraph.upkeep.verify.report import Problem
 
 MANIFEST = "manifest"
@@ -21,12 +21,12 @@ LINEAGE = "lineage"
 MIRRORS = "mirrors"
 
 
-def read_branch(store: GraphStore, branch: str) -> Snapshot:
+def read_branch(store: GraphStore, branch: str) -> ManifestSnapshot:
     """The newest state of a branch as the store has it, whatever this process remembers."""
     return store.read_lineage(store.branch_ref(branch))
 
 
-def manifest_problems(snapshot: Snapshot) -> list[Problem]:
+def manifest_problems(snapshot: ManifestSnapshot) -> list[Problem]:
     """Whether the rows of the present say the same as all rows of the history."""
     columns = ["object_id", "object_type", "table_key", "table_version"]
     with store_errors("read the manifest"):
@@ -72,9 +72,9 @@ class Lineages:
         self._known: set[str] = set()
         self._merges: list[tuple[str, Commit]] = []
 
-    def problems(self, store: GraphStore, snapshot: Snapshot) -> list[Problem]:
+    def problems(self, store: GraphStore, snapshot: ManifestSnapshot) -> list[Problem]:
         """What is wrong with one branch by itself."""
-        known = lineage.commits_of(store.tables, snapshot)
+        known = commit_log.commits_of(store.tables, snapshot)
         self._known |= known.keys()
         self._merges += [(snapshot.branch, each) for each in known.values() if each.merged_parent is not None]
         head = snapshot.head
@@ -120,7 +120,7 @@ def _unknown(commit: Commit, role: str, name: str | None) -> str:
 def mirror_problems(store: GraphStore, branch: str) -> list[Problem]:
     """Whether readers that know only the copies of the commits see this branch's whole history."""
     snapshot = read_branch(store, branch)
-    own = {commit.id: commit for commit in lineage.own_commits(store.tables, snapshot)}
+    own = {commit.id: commit for commit in commit_log.own_commits(store.tables, snapshot)}
     if snapshot.head is None or not own:
         return []
     mirror = store.tables.newest_or_none(COMMITS_PATH, snapshot.lineage)
@@ -128,7 +128,7 @@ def mirror_problems(store: GraphStore, branch: str) -> list[Problem]:
         if branch != ids.MAIN and all(commit.branch != branch for commit in own.values()):
             return []  # a branch without commits of its own needs none
         return [_behind(branch, f"{COMMITS_PATH} has no copy of this branch")]
-    copied = {commit.id: commit for commit in lineage.mirrored_commits(store.tables, snapshot.lineage)}
+    copied = {commit.id: commit for commit in commit_log.mirrored_commits(store.tables, snapshot.lineage)}
     behind = [f"{COMMITS_PATH} lacks commit {name}" for name in own if name not in copied]
     found = []
     with store_errors("read the copies of the commits"):
@@ -152,9 +152,9 @@ def _behind(branch: str, message: str) -> Problem:
     return Problem(MIRRORS, branch, None, f"{message}; `omnigraph recover` copies it", harmless=True)
 
 
-def unreadable_mirror(snapshot: Snapshot, damage: str) -> Problem:
+def unreadable_mirror(snapshot: ManifestSnapshot, damage: str) -> Problem:
     """Copies that cannot be read lose nothing while the manifest tells all that they told."""
     message = f"the copies of its commits cannot be read: {damage}"
-    if lineage.is_recorded(snapshot):
+    if commit_log.is_recorded(snapshot):
         return Problem(MIRRORS, snapshot.branch, None, f"{message}; `omnigraph recover` makes them anew", harmless=True)
     return Problem(MIRRORS, snapshot.branch, None, f"{message}; some commits are recorded nowhere else")

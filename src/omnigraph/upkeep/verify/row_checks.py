@@ -18,11 +18,11 @@ import pyarrow.compute as pc
 from omnigraph import limits
 from omnigraph.errors import InvalidRow
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
-from omnigraph.storage.inspect import DAMAGE, damage_of, stream
-from omnigraph.storage.manifest import Pin
-from omnigraph.storage.snapshot import Snapshot
-from omnigraph.storage.store import GraphStore
-from omnigraph.storage.tables import Handle
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.inspect_files import DAMAGE, damage_of, stream
+from omnigraph.storage.metadata.manifest import Pin
+from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.tables.datasets import Handle
 from omnigraph.text_hash import TextHashes, hash_texts
 from omnigraph.upkeep.verify.report import Ledger
 from omnigraph.upkeep.verify.table_checks import FILES, check_columns, check_indexes, open_pin, unknown_tables
@@ -127,7 +127,7 @@ class BranchCheck:
         self._opened: dict[Pin, Handle | None] = {}
         self._seen: set[object] = set()
 
-    def tables(self, snapshot: Snapshot, catalog: Catalog | None) -> None:
+    def tables(self, snapshot: ManifestSnapshot, catalog: Catalog | None) -> None:
         """Every table of a branch, then the rows of those that can be read."""
         handles = {key: self._open(snapshot.branch, pin) for key, pin in snapshot.pins.items()}
         if catalog is None:

@@ -11,14 +11,23 @@ from typing import Self
 
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
-from omnigraph.storage.blobs import physical_schema
-from omnigraph.storage.inspect import DAMAGE, damage_of, files_damage, index_damage, indexes, made_by
-from omnigraph.storage.inspect_values import DataFile, data_files, recorded_digests
-from omnigraph.storage.manifest import Pin
-from omnigraph.storage.snapshot import Snapshot
-from omnigraph.storage.store import GraphStore
-from omnigraph.storage.tables import Handle, is_ours, maker
-from omnigraph.storage.value_process import ValueProcess
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.inspect_files import (
+    DAMAGE,
+    DataFile,
+    ValueProcess,
+    damage_of,
+    data_files,
+    files_damage,
+    index_damage,
+    indexes,
+    made_by,
+    recorded_digests,
+)
+from omnigraph.storage.metadata.manifest import Pin
+from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.tables.blob_columns import physical_schema
+from omnigraph.storage.tables.datasets import Handle, is_ours, maker
 from omnigraph.upkeep.verify.control_checks import explained_tables
 from omnigraph.upkeep.verify.history_checks import read_branch
 from omnigraph.upkeep.verify.report import Ledger, Problem
@@ -140,7 +149,7 @@ class DigestCheck:
     ) -> None:
         self._process.__exit__(kind, error, trace)
 
-    def tables(self, snapshot: Snapshot) -> None:
+    def tables(self, snapshot: ManifestSnapshot) -> None:
         """Every table that a branch shows."""
         with self._ledger.looking_at(DIGESTS, 0):
             try:

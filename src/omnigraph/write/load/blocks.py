@@ -15,7 +15,7 @@ from typing import BinaryIO, Protocol
 
 from omnigraph import limits
 from omnigraph.errors import InputError, ResourceLimitExceeded
-from omnigraph.storage import inputs
+from omnigraph.storage.objects import user_files
 
 _GZIP = b"\x1f\x8b"
 
@@ -48,7 +48,7 @@ def blocks(file: str, size: int | None = None) -> Iterator[Block]:
         InputError: the file cannot be read, or its compressed data is damaged.
         ResourceLimitExceeded: a line is longer than the limit.
     """
-    with read_errors(file), inputs.open_file(file) as raw:
+    with read_errors(file), user_files.open_file(file) as raw:
         if is_gzip(raw):
             with gzip.GzipFile(fileobj=raw) as stream:
                 yield from lines_of(stream, file, size)

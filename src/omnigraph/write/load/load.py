@@ -19,8 +19,8 @@ from omnigraph.storage.commit.prepared import Prepared
 from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
 from omnigraph.storage.commit.workspace import Workspace
-from omnigraph.storage.manifest import Commit
-from omnigraph.storage.store import GraphStore
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata.manifest import Commit
 from omnigraph.write.change import Mode, type_of
 from omnigraph.write.json_lines import json_lines
 from omnigraph.write.load.gather import FILE, Gathered, LoadRequest, OnError, give_up

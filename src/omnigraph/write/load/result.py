@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 import pyarrow as pa
 
-from omnigraph.storage.manifest import Commit
+from omnigraph.storage.metadata.manifest import Commit
 from omnigraph.write.load.violations import write_rejects
 
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from omnigraph.errors import InputError, TypeNotFound
 from omnigraph.ids import did_you_mean
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
-from omnigraph.storage import inputs
+from omnigraph.storage.objects import user_files
 from omnigraph.write.load.blocks import read_errors
 
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -147,10 +147,10 @@ def _expanded(given: Any) -> list[str]:
         raise InputError(f"a source is a path, not a {type(given).__name__}", hint="pass paths, or a mapping of types")
     text = os.fspath(given)
     with read_errors(text):
-        found = inputs.files_of(text)
+        found = user_files.files_of(text)
     if found is None:
         return [text]
-    if inputs.is_pattern(text):
+    if user_files.is_pattern(text):
         return found
     known = [each for each in found if _suffix(each) in _SUFFIXES]
     if not known:

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from omnigraph import limits
 from omnigraph.errors import InputError, InvalidRecord, InvalidRow
 from omnigraph.schema.catalog import EdgeType, NodeType, PropertyType, Scalar
-from omnigraph.storage import inputs
+from omnigraph.storage.objects import user_files
 from omnigraph.write.load.blocks import read_errors
 from omnigraph.write.load.json_value import json_value
 from omnigraph.write.load.parse import Parsed
@@ -149,9 +149,9 @@ def _csv_reading() -> pcsv.ReadOptions:
 
 def _readable(part: Part) -> Any:
     """What Arrow opens: a local path, or the bytes of an object. It unpacks paths by their suffix itself."""
-    if not inputs.is_remote(part.name):
+    if not user_files.is_remote(part.name):
         return part.name
-    stream = inputs.open_file(part.name, part.options)
+    stream = user_files.open_file(part.name, part.options)
     return pa.CompressedInputStream(stream, "gzip") if part.is_packed else stream
 
 

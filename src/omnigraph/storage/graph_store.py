@@ -1,0 +1,283 @@
+"""One graph's storage: its objects, tables and sections, and the newest snapshot of each branch.
+
+`snapshot` always looks at the store, because another process may have published; it only spares reading again what it
+already knows. Nothing here writes, except migrations of the layout on request.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from omnigraph import ids, limits
+from omnigraph.errors import (
+    BranchNotFound,
+    CorruptGraph,
+    GraphNotFound,
+    HistoricalVersionReclaimed,
+    OmniGraphError,
+)
+from omnigraph.storage.metadata import manifest, migrate
+from omnigraph.storage.metadata.branch_entries import BranchEntries, BranchEntry
+from omnigraph.storage.metadata.commit_mirror import Mirror
+from omnigraph.storage.metadata.manifest import Pin
+from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot, read_snapshot
+from omnigraph.storage.objects.error_mapping import store_errors
+from omnigraph.storage.objects.location import Location
+from omnigraph.storage.objects.locks import Sections
+from omnigraph.storage.objects.object_store import ObjectStore
+from omnigraph.storage.tables.datasets import Handle, Tables
+from omnigraph.storage.tables.recent_changes import RecentChanges
+
+if TYPE_CHECKING:
+    from omnigraph.storage.commit.publish import Publisher
+
+_VERSIONS = 2**63  # no table has so many
+
+
+@dataclass(frozen=True, slots=True)
+class BranchRef:
+    """The file that makes a branch exist.
+
+    Attributes:
+        identity: changes when a branch is deleted and made again under the same name.
+        parent: branch it was made from; None for main.
+        parent_version: manifest version it was made from; lower numbers are versions of the parent.
+        lineage: its Lance branch of the manifest; None for main.
+    """
+
+    name: str
+    identity: str
+    parent: str | None
+    parent_version: int = 0
+    lineage: str | None = None
+
+
+_MAIN = BranchRef(ids.MAIN, ids.MAIN, None)
+
+
+class GraphStore:
+    """Storage of one graph, shared by every handle and thread of a process that opened it."""
+
+    def __init__(self, location: Location) -> None:
+        self.location = location
+        self.objects = ObjectStore(location)
+        self.tables = Tables(location)
+        self.recent_changes = RecentChanges()
+        self.entries = BranchEntries(self.objects)
+        self.sections = Sections(location, self.objects)
+        self.mirror = Mirror(self.tables, self.sections, self._is_current)
+        self.forks: dict[tuple[str, str | None, int, str], str] = {}
+        self._newest: dict[str, ManifestSnapshot] = {}
+        self._lock = threading.Lock()
+
+    @cached_property
+    def publisher(self) -> Publisher:
+        """What makes a change visible; a process that only reads never asks for it."""
+        from omnigraph.storage.commit.publish import Publisher
+
+        return Publisher(self)
+
+    def snapshot(self, branch: str) -> ManifestSnapshot:
+        """The newest published state of a branch."""
+        return self.refresh(branch)
+
+    def refresh(self, branch: str, *, migrate_layout: bool = False) -> ManifestSnapshot:
+        """The newest state, and on request in the current layout: the stamp is per branch, so each is migrated."""
+        ref = self.branch_ref(branch)
+        with self._lock:
+            known = self._newest.get(branch)
+        if known and known.identity == ref.identity and self._is_newest(known):
+            return known
+        snapshot = self.read_lineage(ref, known, migrate_layout=migrate_layout)
+        handle = snapshot.handle
+        if manifest.stamp_of(handle) == limits.INTERNAL_SCHEMA_VERSION:
+            self.adopt(snapshot)
+        return snapshot
+
+    def read_lineage(
+        self, ref: BranchRef, known: ManifestSnapshot | None = None, *, migrate_layout: bool = False
+    ) -> ManifestSnapshot:
+        """The newest state on the lineage of a branch, as the store has it, also of a branch that is deleted.
+
+        Args:
+            known: an older state of this name, if one is at hand.
+        """
+        handle = self._manifest_after(ref, known) if known and ref.lineage is None else self._newest_manifest(ref)
+        if known and known.identity == ref.identity and handle.version < known.version:
+            raise CorruptGraph(
+                f"version {known.version} of table {manifest.PATH} is missing, which branch '{ref.name}' had; "
+                f"the newest is {handle.version}",
+                branch=ref.name,
+                version=known.version,
+            )
+        if migrate_layout and manifest.stamp_of(handle) < limits.INTERNAL_SCHEMA_VERSION:
+            handle = migrate.to_current(self.tables, handle, ref.lineage)
+        return _read(handle, ref)
+
+    def _manifest_after(self, ref: BranchRef, known: ManifestSnapshot) -> Handle:
+        """The newest manifest of main by the number of its version; looking for the newest of many takes longer."""
+        with contextlib.suppress(HistoricalVersionReclaimed), store_errors("look at the manifest"):
+            return self.tables.at(manifest.PATH, None, known.handle.latest_version, known.identity)
+        return self._newest_manifest(ref)
+
+    def _is_newest(self, snapshot: ManifestSnapshot) -> bool:
+        with store_errors("look at the manifest"):
+            return bool(snapshot.handle.latest_version == snapshot.version)
+
+    def _is_current(self, snapshot: ManifestSnapshot) -> bool:
+        """Whether the branch of a state still exists, and is not another one of its name."""
+        try:
+            return self.branch_ref(snapshot.branch).identity == snapshot.identity
+        except BranchNotFound:
+            return False
+
+    def adopt(self, snapshot: ManifestSnapshot) -> None:
+        """Remember the newest snapshot of a branch, so that nobody needs to read it back."""
+        with self._lock:
+            self._newest[snapshot.branch] = snapshot
+
+    def adopt_fork(self, entry: BranchEntry, source: ManifestSnapshot, handle: Handle) -> None:
+        """Remember the first state of a branch that was just made from a state in the current layout: it is the same,
+        row by row, in the same fragments."""
+        if handle.version == source.version:
+            first = replace(source, branch=entry.name, handle=handle, identity=entry.identity, lineage=entry.lineage)
+            self.adopt(first)
+
+    def snapshot_at(self, branch: str, version: int) -> ManifestSnapshot:
+        """The state of a branch at one manifest version."""
+        ref = self.branch_ref(branch)
+        with self._lock:
+            known = self._newest.get(branch)
+        if known and (known.identity, known.version) == (ref.identity, version):
+            return known
+        return _read(self._manifest_at(ref, version), ref)
+
+    def _manifest_at(self, ref: BranchRef, version: int) -> Handle:
+        try:
+            if 0 < version < _VERSIONS:
+                return self.tables.at(manifest.PATH, ref.lineage, version, ref.identity)
+        except HistoricalVersionReclaimed as error:
+            if version <= self._newest_manifest(ref).version:
+                raise HistoricalVersionReclaimed(
+                    f"version {version} of branch '{ref.name}' is no longer stored",
+                    hint="choose a newer commit",
+                    branch=ref.name,
+                    version=version,
+                ) from error
+        raise HistoricalVersionReclaimed(f"branch '{ref.name}' has no version {version}", version=version)
+
+    def table(self, pin: Pin) -> Handle:
+        """The table that a pin names.
+
+        Raises:
+            CorruptGraph: a newest state shows it, and it is missing.
+            HistoricalVersionReclaimed: only old states had it. Names the type, not the file.
+        """
+        try:
+            return self.tables.at(pin.location, pin.branch, pin.version, pin.origin)
+        except HistoricalVersionReclaimed as error:
+            name = pin.table_key.partition(":")[2]
+            if self._is_shown(pin):
+                raise CorruptGraph(
+                    f"version {pin.version} of table {pin.location}, which holds the rows of type '{name}', is missing",
+                    type=name,
+                    version=pin.version,
+                ) from error
+            raise HistoricalVersionReclaimed(
+                f"the rows of type '{name}' are no longer stored",
+                hint="choose a newer commit",
+                type=name,
+                version=pin.version,
+            ) from error
+
+    def _is_shown(self, pin: Pin) -> bool:
+        """Whether the newest state of main, or of a branch that somebody looked at, has this version of a table."""
+        for branch in {ids.MAIN, *self._newest}:
+            with contextlib.suppress(OmniGraphError):
+                if self.snapshot(branch).pins.get(pin.table_key) == pin:
+                    return True
+        return False
+
+    def branch_ref(self, branch: str) -> BranchRef:
+        """The ref of a branch, or BranchNotFound. Its entry is the authority; leftover directories mean nothing."""
+        if branch == ids.MAIN:
+            return _MAIN
+        found = self.entries.read(branch)
+        if found is not None and found[0].state == "live":
+            return ref_of(found[0])
+        ref = self.tables.ref(manifest.PATH, branch) if found is None else None
+        if ref is None:
+            raise _no_branch(branch)
+        return BranchRef(branch, ref.identity, _owner(ref.parent_branch), ref.parent_version, branch)
+
+    def branch_names(self) -> list[str]:
+        """Every branch that exists or is being made, internal ones included, without looking at any."""
+        lineages = self.tables.branch_names(manifest.PATH)
+        return [ids.MAIN, *sorted({ids.lineage_owner(lineage) or lineage for lineage in lineages})]
+
+    def has_branch(self, branch: str) -> bool:
+        try:
+            self.branch_ref(branch)
+        except BranchNotFound:
+            return False
+        return True
+
+    def has_branches(self) -> bool:
+        """Whether any branch but main exists or is being made."""
+        if self.tables.branch_names(manifest.PATH):
+            return True
+        found = (self.entries.read(name) for name in self.entries.names())
+        return any(entry is not None and entry[0].state != "deleted" for entry in found)
+
+    def branch_refs(self) -> list[BranchRef]:
+        """Every branch: main first, then by name, internal ones included."""
+        listed = self.tables.branches(manifest.PATH)
+        entered = set(self.entries.names()) if listed else set()
+        refs = []
+        for lineage, ref in listed.items():
+            name = ids.lineage_owner(lineage) or lineage
+            if name in entered:
+                found = self.entries.read(name)
+                if found is not None and found[0].state == "live" and found[0].lineage == lineage:
+                    refs.append(ref_of(found[0]))
+            elif name == lineage:
+                parent = _owner(ref["parent_branch"])
+                identity = str(ref["branch_identifier"])
+                refs.append(BranchRef(name, identity, parent, int(ref["parent_version"]), lineage))
+        return [_MAIN, *sorted(refs, key=lambda each: each.name)]
+
+    def forget_branch(self, branch: str) -> None:
+        with self._lock:
+            self._newest.pop(branch, None)
+
+    def _newest_manifest(self, ref: BranchRef) -> Handle:
+        handle = self.tables.newest_or_none(manifest.PATH, ref.lineage)
+        if handle is None:
+            if ref.name == ids.MAIN:
+                raise GraphNotFound(
+                    f"there is no graph at {self.location.uri}", hint="create one with init", uri=self.location.uri
+                )
+            raise _no_branch(ref.name)
+        return handle
+
+
+def ref_of(entry: BranchEntry) -> BranchRef:
+    return BranchRef(entry.name, entry.identity, entry.parent, entry.parent_version, entry.lineage)
+
+
+def _read(handle: Handle, ref: BranchRef) -> ManifestSnapshot:
+    with store_errors("read the manifest", handle):
+        return replace(read_snapshot(handle, ref.name), identity=ref.identity, lineage=ref.lineage)
+
+
+def _owner(lineage: str | None) -> str:
+    """The branch that a lineage of the manifest belongs to."""
+    return ids.MAIN if lineage is None else ids.lineage_owner(lineage) or lineage
+
+
+def _no_branch(branch: str) -> BranchNotFound:
+    return BranchNotFound(f"there is no branch '{branch}'", hint="list them with branches.list()", branch=branch)

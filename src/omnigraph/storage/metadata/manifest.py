@@ -1,0 +1,358 @@
+"""Rows of `__manifest`, the one table that says what a graph consists of.
+
+Values and their Arrow form only; `manifest_snapshot.py` reads them, `commit/publish.py` alone writes them. Names,
+order, types and nullability of the columns are the on-disk format and never change.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph import ids, limits
+from omnigraph.errors import CorruptGraph, NewerFormat
+from omnigraph.storage.tables.datasets import version_file
+
+PATH = "__manifest"
+STAMP = b"omnigraph:internal_schema_version"
+PRIMARY_KEY = b"lance-schema:unenforced-primary-key"
+
+SCHEMA = pa.schema(
+    [
+        pa.field("object_id", pa.string(), nullable=False, metadata={PRIMARY_KEY: b"true"}),
+        pa.field("object_type", pa.string(), nullable=False),
+        pa.field("location", pa.string()),
+        pa.field("metadata", pa.string()),
+        pa.field("base_objects", pa.list_(pa.field("item", pa.string()))),
+        pa.field("table_key", pa.string(), nullable=False),
+        pa.field("table_version", pa.uint64()),
+        pa.field("table_branch", pa.string()),
+        pa.field("row_count", pa.uint64()),
+    ],
+    metadata={STAMP: str(limits.INTERNAL_SCHEMA_VERSION).encode()},
+)
+
+_TYPES = tuple(zip(SCHEMA.names, SCHEMA.types, strict=True))
+
+#: Every column a reader needs; `base_objects` is reserved and always null.
+COLUMNS = [name for name in SCHEMA.names if name != "base_objects"]
+
+TABLE = "table"
+TABLE_VERSION = "table_version"
+TABLE_TOMBSTONE = "table_tombstone"
+GRAPH_COMMIT = "graph_commit"
+GRAPH_HEAD = "graph_head"
+
+#: Key in the metadata of a `table_version` row: data files that came with the version, and the digests of their values.
+_DIGESTS = "digests"
+
+#: Rows that describe the present. Every publish removes the old ones and writes them anew into its own fragment.
+PRESENT = (TABLE, GRAPH_HEAD)
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """What the graph shows of one table: this version on this Lance branch.
+
+    Attributes:
+        location: path of the table below the graph root.
+        branch: Lance branch the version belongs to; None is the table's main lineage.
+        metadata: JSON text of the row, kept as it is because other software may have added keys.
+    """
+
+    table_key: str
+    location: str
+    version: int
+    branch: str | None
+    row_count: int
+    metadata: str = field(repr=False)
+
+    @property
+    def origin(self) -> str | None:
+        """Transaction that made this version. Version numbers of a re-created branch repeat; this does not."""
+        return _origin(self.metadata, self.table_key)
+
+
+@lru_cache(maxsize=limits.OPEN_TABLES)
+def _origin(metadata: str, table_key: str) -> str | None:
+    """Every read asks for the origin of its tables, again and again."""
+    value = _json_object(metadata, table_key).get("transaction")
+    return value if isinstance(value, str) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """A table that was dropped: its directory stays, a higher version would show it again."""
+
+    table_key: str
+    location: str
+    tombstone: int
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One state of the graph and where it came from.
+
+    Attributes:
+        id: ULID, or ``manifest:<branch>:v<n>`` for a state that has no commit record.
+        branch: graph branch it was made on.
+        version: manifest version it describes on that branch.
+        parent: previous commit; None only for the first.
+        merged_parent: head of the merged branch, for a merge.
+        actor: who made it, if known.
+        created_at: clock of the writer, taken before the commit became visible.
+        labels: what the writer wanted to be found by, e.g. ``{"job": "<id>"}``.
+    """
+
+    id: str
+    branch: str
+    version: int
+    parent: str | None
+    merged_parent: str | None
+    actor: str | None
+    created_at: datetime
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def __repr__(self) -> str:
+        who = f" by {self.actor}" if self.actor is not None else ""
+        return f"Commit({self.id!r}, {self.branch} v{self.version}, {self.created_at:%Y-%m-%d %H:%M:%S}{who})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON form that every interface shows. ``graph_branch`` is null for main, times are in microseconds."""
+        shown: dict[str, Any] = {
+            "graph_commit_id": self.id,
+            "graph_branch": _stored_branch(self.branch),
+            "graph_manifest_version": self.version,
+            "parent_commit_id": self.parent,
+            "merged_parent_commit_id": self.merged_parent,
+            "actor_id": self.actor,
+            "created_at": ids.micros(self.created_at),
+        }
+        if self.labels:
+            shown["labels"] = dict(self.labels)
+        return shown
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The newest commit of a branch, as every publish records it.
+
+    Attributes:
+        epoch: counter of the lease under which it was published; a former owner with a lower one may not publish.
+        version: manifest version of that publish; another number now means that somebody else wrote since.
+        schema: hash of the schema that this state has; None when the graph was made without recording it.
+    """
+
+    commit_id: str
+    parent: str | None
+    epoch: int
+    version: int
+    schema: str | None = None
+
+
+def pin_metadata(table_uri: str, version: int, transaction: str | None) -> str:
+    """The witness of a table version: where its version file is. A hint, never an address."""
+    path = f"{table_uri.partition('://')[2] or table_uri}/{version_file(version)}"
+    values: dict[str, Any] = {"manifest_path": path, "manifest_size": None, "e_tag": None, "naming_scheme": "V2"}
+    if transaction:
+        values["transaction"] = transaction
+    return json.dumps(values, separators=(",", ":"))
+
+
+def table_row(pin: Pin) -> dict[str, Any]:
+    return _row(
+        pin.table_key,
+        TABLE,
+        table_key=pin.table_key,
+        location=pin.location,
+        metadata=pin.metadata,
+        table_version=pin.version,
+        table_branch=pin.branch,
+        row_count=pin.row_count,
+    )
+
+
+def hidden_row(hidden: Hidden) -> dict[str, Any]:
+    return _row(
+        hidden.table_key,
+        TABLE,
+        table_key=hidden.table_key,
+        location=hidden.location,
+        metadata=json.dumps({"tombstone": hidden.tombstone}),
+    )
+
+
+def version_id(table_key: str, version: int) -> str:
+    return f"{table_key}${version:020d}"
+
+
+def table_version_row(pin: Pin, digests: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """The row of a version, with the digests of the data files that came with it."""
+    return _row(
+        version_id(pin.table_key, pin.version),
+        TABLE_VERSION,
+        table_key=pin.table_key,
+        metadata=_with_digests(pin.metadata, digests) if digests else pin.metadata,
+        table_version=pin.version,
+        table_branch=pin.branch,
+        row_count=pin.row_count,
+    )
+
+
+def _with_digests(metadata: str, digests: Mapping[str, str]) -> str:
+    return json.dumps({**_json_object(metadata, "of a new version"), _DIGESTS: dict(digests)}, separators=(",", ":"))
+
+
+def digests_of(metadata: str | None) -> dict[str, str]:
+    """The digests in the row of a version, by the name of the data file; what cannot be read is no digest."""
+    if metadata is None or f'"{_DIGESTS}"' not in metadata:
+        return {}
+    try:
+        found = json.loads(metadata)[_DIGESTS]
+        return {name: digest for name, digest in found.items() if isinstance(digest, str)}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return {}
+
+
+def without_digests(metadata: str) -> str:
+    """The metadata of a version as the row of the present has it: every publish writes that one again."""
+    if not digests_of(metadata):
+        return metadata
+    values = json.loads(metadata)
+    return json.dumps({name: value for name, value in values.items() if name != _DIGESTS}, separators=(",", ":"))
+
+
+def tombstone_row(table_key: str, version: int) -> dict[str, Any]:
+    return _row(f"{table_key}$tombstone${version:020d}", TABLE_TOMBSTONE, table_key=table_key, table_version=version)
+
+
+def commit_row(commit: Commit) -> dict[str, Any]:
+    details = {
+        "parent_commit_id": commit.parent,
+        "merged_parent_commit_id": commit.merged_parent,
+        "actor_id": commit.actor,
+        "created_at": ids.micros(commit.created_at),
+        "labels": dict(commit.labels) or None,
+    }
+    return _row(
+        commit.id,
+        GRAPH_COMMIT,
+        metadata=json.dumps({name: value for name, value in details.items() if value is not None}),
+        table_version=commit.version,
+        table_branch=_stored_branch(commit.branch),
+    )
+
+
+def head_row(branch: str, head: Head) -> dict[str, Any]:
+    details = {"head_commit_id": head.commit_id, "epoch": head.epoch, "manifest_version": head.version}
+    if head.parent is not None:
+        details["parent_commit_id"] = head.parent
+    if head.schema is not None:
+        details["schema_ir_hash"] = head.schema
+    return _row(f"graph_head:{branch}", GRAPH_HEAD, metadata=json.dumps(details))
+
+
+def to_arrow(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist(list(rows), schema=SCHEMA)
+
+
+def past_rows(rows: pa.Table, without: Iterable[str] = ()) -> pa.Table:
+    """Those rows that do not describe the present, and that have none of some ids, as a publish writes them again."""
+    present = pc.is_in(rows.column("object_type"), value_set=pa.array(PRESENT))
+    gone = pc.is_in(rows.column("object_id"), value_set=pa.array(without, pa.string()))
+    kept = rows.filter(pc.invert(pc.or_(present, gone)))
+    columns = [kept.column(name) if name in kept.column_names else pa.nulls(len(kept), type_) for name, type_ in _TYPES]
+    return pa.table(columns, schema=SCHEMA)
+
+
+def commit_of(row: Mapping[str, Any]) -> Commit:
+    """Read a `graph_commit` row."""
+    with _reading(row) as details:
+        return Commit(
+            id=row["object_id"],
+            branch=row["table_branch"] or ids.MAIN,
+            version=int(row["table_version"]),
+            parent=details.get("parent_commit_id"),
+            merged_parent=details.get("merged_parent_commit_id"),
+            actor=details.get("actor_id"),
+            created_at=ids.from_micros(int(details["created_at"])),
+            labels={str(name): str(value) for name, value in (details.get("labels") or {}).items()},
+        )
+
+
+def head_of(row: Mapping[str, Any]) -> Head:
+    """Read a `graph_head` row. Another writer may not know epoch and version; both are 0 then."""
+    with _reading(row) as details:
+        return Head(
+            commit_id=details["head_commit_id"],
+            parent=details.get("parent_commit_id"),
+            epoch=int(details.get("epoch", 0)),
+            version=int(details.get("manifest_version", 0)),
+            schema=details.get("schema_ir_hash"),
+        )
+
+
+def hidden_version_of(row: Mapping[str, Any]) -> int | None:
+    """Tombstone recorded in the `table` row of a dropped table."""
+    if row["table_version"] is not None:
+        return None
+    with _reading(row) as details:
+        value = details.get("tombstone")
+        return int(value) if value is not None else None
+
+
+def stamp_of(handle: Any) -> int:
+    """Layout version of an open `__manifest`; refuses what is newer or unreadable."""
+    raw = (handle.schema.metadata or {}).get(STAMP)
+    if raw is None:
+        return 1
+    try:
+        stamp = int(raw.decode("ascii"))
+        if stamp < 1:
+            raise ValueError(raw)
+    except ValueError:
+        raise CorruptGraph(f"the graph's layout stamp {raw!r} is not a version number") from None
+    if stamp > limits.INTERNAL_SCHEMA_VERSION:
+        raise NewerFormat(
+            f"this graph has layout version {stamp}, this software knows {limits.INTERNAL_SCHEMA_VERSION}",
+            hint="upgrade omnigraph",
+            found=stamp,
+            supported=limits.INTERNAL_SCHEMA_VERSION,
+        )
+    return stamp
+
+
+def _row(object_id: str, object_type: str, table_key: str = "", **columns: Any) -> dict[str, Any]:
+    return {"object_id": object_id, "object_type": object_type, "table_key": table_key, **columns}
+
+
+def _stored_branch(branch: str) -> str | None:
+    return None if branch == ids.MAIN else branch
+
+
+@contextmanager
+def _reading(row: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The metadata of a row; a value in it that cannot be used is a corrupt row too."""
+    details = _json_object(row["metadata"], row["object_id"])
+    try:
+        yield details
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
+        raise CorruptGraph(f"manifest row {row['object_id']!r} has unreadable metadata") from None
+
+
+def _json_object(text: str | None, row: str) -> dict[str, Any]:
+    try:
+        details = json.loads(text or "{}")
+        if isinstance(details, dict):
+            return details
+    except (ValueError, RecursionError):
+        pass
+    raise CorruptGraph(f"manifest row {row!r} has unreadable metadata")

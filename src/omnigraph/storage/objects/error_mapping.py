@@ -1,0 +1,214 @@
+"""Maps what the storage libraries raise to OmniGraph's errors.
+
+Lance and obstore report through `OSError`, `ValueError`, `RuntimeError` and classes of their own, with Rust source
+places in the text. Nobody outside `storage/` sees those. A missing or cut file is told from a store that fails; if the
+error does not name the file, the files of the table are tried one by one. A wrapped Ctrl-C is raised as what it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import lance
+from lance.commit import CommitConflictError
+from obstore.exceptions import BaseError
+from pyarrow import ArrowInvalid
+
+from omnigraph.errors import CorruptGraph, HistoricalVersionReclaimed, OmniGraphError, StoreUnavailable
+
+_INTERRUPTED = re.compile(
+    r"\A(?:External error: |LanceError\(\w+\): )*KeyboardInterrupt\b|Python exception: .*^KeyboardInterrupt\b",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+def raise_interrupt(error: BaseException) -> None:
+    """Raise KeyboardInterrupt if an error is nothing else; do nothing otherwise."""
+    if _INTERRUPTED.search(str(error)):
+        raise KeyboardInterrupt from None
+
+
+_READ_CHARACTERS = 2_000
+
+#: Files that hold rows of a table, or say where they are.
+_FILE = r"(?P<file>[^\s,]*/(?:data|_deletions|_indices)/[^\s,]+)"
+_MISSING = re.compile(rf"not found: {_FILE}|{_FILE.replace('file', 'object')} not found", re.I)
+_CUT = re.compile(
+    r"Invalid range \S+ for object of size"
+    r"|failed to fill whole buffer"
+    r"|returned \d+ bytes, expected \d+ bytes"
+    r"|Range Not Satisfiable"
+    r"|file size is too small"
+    r"|does not appear to be a Lance file",
+    re.I,
+)
+_NAMED = re.compile(_FILE)
+
+#: What reading one fragment may raise.
+_FAILURES = (OSError, RuntimeError, ValueError)
+
+
+def damage_in(error: BaseException, handles: Iterable[Any] = ()) -> str | None:
+    """What is wrong with which file, or None when the error says nothing of a damaged file."""
+    text = str(error)[:_READ_CHARACTERS]
+    missing = _MISSING.search(text)
+    if missing:
+        return f"file {missing['file'] or missing['object']} is missing"
+    if not _CUT.search(text):
+        return None
+    named = _NAMED.search(text)
+    name = named["file"] if named else next((name for handle in handles for name in _unreadable(handle)), None)
+    return f"file {name} is cut or damaged" if name else "one of its files is cut or damaged"
+
+
+def is_cut(error: BaseException) -> bool:
+    """Whether a file is shorter than it was written."""
+    return _CUT.search(str(error)[:_READ_CHARACTERS]) is not None
+
+
+def is_gone(handle: Any) -> bool:
+    """Whether a table, or the branch of it that is open, was removed as a whole; another one may have its place."""
+    try:
+        now = lance.dataset(handle.uri, version=handle.version, storage_options=handle._storage_options)
+        return _files(now) != _files(handle)
+    except _FAILURES as error:
+        return "not found" in str(error).lower()
+
+
+def _files(handle: Any) -> set[str]:
+    return {file.path for fragment in handle.get_fragments() for file in fragment.metadata.files}
+
+
+def _unreadable(handle: Any) -> Iterator[str]:
+    """The data files of each fragment whose first row cannot be read by somebody who remembers nothing of it."""
+    try:
+        whole = lance.dataset(handle.uri, version=handle.version, storage_options=handle._storage_options)
+        fragments = whole.get_fragments()
+    except _FAILURES:
+        return
+    for fragment in fragments:
+        try:
+            whole.scanner(fragments=[fragment], limit=1).to_table()
+        except _FAILURES as error:
+            raise_interrupt(error)
+            yield f"{' or '.join(file.path for file in fragment.metadata.files)} of table {handle.uri}"
+
+
+#: What a store call may raise for reasons that are not a bug of ours.
+STORE_EXCEPTIONS: tuple[type[Exception], ...] = (OSError, RuntimeError, BaseError)
+
+_LIBRARY_EXCEPTIONS: tuple[type[Exception], ...] = (ValueError, *STORE_EXCEPTIONS)
+
+#: What reading something that may not be there, or not be readable, may raise.
+READ_EXCEPTIONS: tuple[type[Exception], ...] = (ValueError, TypeError, AttributeError, *STORE_EXCEPTIONS)
+
+__all__ = [
+    "READ_EXCEPTIONS",
+    "STORE_EXCEPTIONS",
+    "CommitConflictError",
+    "is_damage",
+    "is_outage",
+    "panics_as_damage",
+    "reason",
+    "store_errors",
+]
+
+#: How Lance says through Arrow that a scan could not read a file; any other ArrowInvalid is about values.
+_SCAN_FAILED = re.compile(r"LanceError\(IO\)|External error: Not found")
+
+#: How the libraries say that the store failed, as opposed to that something is not there.
+_STORE_FAILED = re.compile(r"Generic (?!N/A)\S+ error")
+
+#: How they say that an object ends before the place that was asked for.
+_TOO_SHORT = re.compile(r"invalid range|range not satisfiable|\b416\b", re.I)
+
+_PATH = re.compile(r"[^\s<>]*/[^\s<>]*")
+
+_SOURCE_PLACE = re.compile(r",?\s*(?:location: )?\S*\.rs:\d+(?::\d+)?")
+_WORDS = (
+    (re.compile("no space left|storagefull|disk quota", re.I), "the disk is full"),
+    (re.compile("read-only file system|readonlyfilesystem", re.I), "the file system is read-only"),
+    (
+        re.compile("requesttimetooskewed|time and the (?:server's|current) time", re.I),
+        "the clock of this machine differs from the store's",
+    ),
+    (re.compile("permission denied|access ?denied|forbidden|\\b403\\b", re.I), "permission was denied"),
+    (re.compile("nosuchbucket|bucket does not exist", re.I), "the bucket does not exist"),
+    (
+        re.compile("connection refused|tcp connect error|error sending request|connect error|dns error", re.I),
+        "the endpoint does not answer",
+    ),
+    (re.compile("timed? ?out", re.I), "the store timed out"),
+    (re.compile(r"status code: 5\d\d", re.I), "the store answered with a server error"),
+)
+
+
+def reason(error: BaseException) -> str:
+    """One short phrase for what went wrong, without source places or internals."""
+    text = str(error)[:_READ_CHARACTERS]
+    known = _known_reason(text)
+    if known:
+        return known
+    first = _SOURCE_PLACE.sub("", text.split("\n", 1)[0]).strip().rstrip(".,: ")
+    return first[:200] or type(error).__name__
+
+
+def is_outage(error: BaseException) -> bool:
+    """Whether the store itself failed. Lance opens a table with a ValueError for this too."""
+    text = str(error)[:_READ_CHARACTERS]
+    return _known_reason(text) is not None or (not is_cut(error) and _STORE_FAILED.search(text) is not None)
+
+
+def is_damage(error: Exception) -> bool:
+    """Whether a read failed because of what lies in the store, and not because the store failed."""
+    cause = error.__cause__ if isinstance(error, StoreUnavailable) else error
+    return cause is not None and (_TOO_SHORT.search(str(cause)) is not None or not is_outage(cause))
+
+
+def _known_reason(text: str) -> str | None:
+    """The phrase for a text that says what failed. Names of files and addresses in it say nothing."""
+    said = _PATH.sub("", text)
+    return next((words for pattern, words in _WORDS if pattern.search(said)), None)
+
+
+@contextmanager
+def store_errors(action: str, *handles: Any) -> Iterator[None]:
+    """Run store calls; whatever they raise becomes ``could not <action>: <reason>``.
+
+    Args:
+        handles: open tables that are read; a damaged file is looked for in them.
+
+    Raises:
+        CorruptGraph: a file of a table is missing, or shorter than it was written.
+        HistoricalVersionReclaimed: so is the whole table, or its branch.
+        StoreUnavailable: anything else that is no bug of ours.
+        KeyboardInterrupt: somebody pressed Ctrl-C.
+    """
+    try:
+        yield
+    except OmniGraphError:
+        raise
+    except _LIBRARY_EXCEPTIONS as error:
+        raise_interrupt(error)
+        damage = damage_in(error, handles)
+        if damage is not None:
+            if any(map(is_gone, handles)):
+                raise HistoricalVersionReclaimed(f"could not {action}: it was removed meanwhile") from error
+            raise CorruptGraph(f"could not {action}: {damage}") from error
+        if isinstance(error, ValueError) and not (isinstance(error, ArrowInvalid) and _SCAN_FAILED.search(str(error))):
+            raise
+        raise StoreUnavailable(f"could not {action}: {reason(error)}") from error
+
+
+@contextmanager
+def panics_as_damage() -> Iterator[None]:
+    """Lance may stop at damaged bytes with a panic, which Python does not count among exceptions."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise CorruptGraph("the reader gave up") from error

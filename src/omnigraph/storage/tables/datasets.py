@@ -1,0 +1,361 @@
+"""Lance tables of one graph: open them at an exact version, find their newest, fork them.
+
+A handle is a Lance dataset at one version of one Lance branch; versions never change, so handles are shared and kept.
+Only `commit/` moves a table forward. Names of branches were checked long before they come here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+from urllib.parse import quote, unquote
+
+import lance
+import pyarrow as pa
+
+from omnigraph import limits
+from omnigraph.errors import CorruptGraph, HistoricalVersionReclaimed, StoreUnavailable
+from omnigraph.storage.objects import durable
+from omnigraph.storage.objects.error_mapping import READ_EXCEPTIONS, STORE_EXCEPTIONS, is_outage, reason, store_errors
+from omnigraph.storage.objects.location import Location
+from omnigraph.storage.objects.object_store import ObjectStore
+from omnigraph.storage.objects.process import use_storage
+from omnigraph.storage.tables.blob_columns import physical_schema
+
+DATA_STORAGE_VERSION: Literal["2.2"] = "2.2"
+
+#: Property of every transaction of this software: the operation that it belongs to.
+OPERATION = "omnigraph.operation_id"
+
+_REMOVED = "removed"
+_REFS = "_refs/branches"
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9/ ._=,@:+'&$()!;-]+")
+
+#: An open table at one version. `Any` because pylance ships no types that survive strict checking.
+Handle = Any
+
+#: What open tables remember together; `Any` likewise.
+Session = Any
+
+#: Path and branch; number and origin.
+_Table: TypeAlias = tuple[str, str | None]
+_Version: TypeAlias = tuple[int, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """The file that makes a Lance branch of a table exist: where it begins.
+
+    Attributes:
+        identity: changes when a branch is deleted and made again under the same name.
+        parent_branch: None is the main lineage.
+    """
+
+    identity: str
+    parent_branch: str | None
+    parent_version: int
+
+
+class Tables:
+    """The Lance datasets below one graph root, addressed by relative path, branch and version."""
+
+    def __init__(self, location: Location) -> None:
+        self._location = location
+        self._objects = ObjectStore(location)
+        self._options = dict(location.options) or None
+        self._session = _session()
+        self._open: OrderedDict[_Table, OrderedDict[_Version, Handle]] = OrderedDict()  # in both the last used is last
+        self._lock = threading.Lock()
+
+    @property
+    def is_local(self) -> bool:
+        return self._location.is_local
+
+    def uri(self, path: str, branch: str | None = None) -> str:
+        """Address of a table, or of its part that belongs to a Lance branch."""
+        whole = self._location.child(path)
+        return f"{whole}/tree/{branch}" if branch else whole
+
+    def _address(self, path: str, branch: str | None = None) -> str:
+        """What Lance is given: quoted where it would otherwise write beside the root.
+
+        It reads an address of an object store as a URL. It writes the refs of branches below a plain local path through
+        a sibling directory whose name is quoted.
+        """
+        uri = self.uri(path, branch)
+        if _PLAIN_PATH.fullmatch(uri):
+            return uri
+        return f"file-object-store://{quote(uri)}" if self._location.is_local else quote(uri, safe="/:")
+
+    def data_file(self, path: str, branch: str | None, name: str) -> str:
+        """Address of one data file, as Lance takes it."""
+        return f"{self._address(path, branch)}/data/{name}"
+
+    def create(self, path: str, schema: pa.Schema) -> Handle:
+        """Make an empty table. Fails when something is there."""
+        with store_errors(f"create table {path}"):
+            return self.write_new(path, physical_schema(schema).empty_table())
+
+    def write_new(self, path: str, rows: pa.Table) -> Handle:
+        """Make a table with its first rows in its first version."""
+        return lance.write_dataset(
+            rows,
+            self._address(path),
+            mode="create",
+            enable_stable_row_ids=True,
+            data_storage_version=DATA_STORAGE_VERSION,
+            storage_options=self._options,
+        )
+
+    def create_by(self, path: str, transaction: Any) -> Handle:
+        """Make a table by a staged transaction, so that its first version can be told from anybody else's."""
+        return lance.LanceDataset.commit(
+            self._address(path),
+            transaction,
+            storage_options=self._options,
+            enable_v2_manifest_paths=True,
+            enable_stable_row_ids=True,
+            max_retries=0,
+        )
+
+    def commit(self, handle: Handle, transaction: Any) -> Handle:
+        """Commit a staged transaction to the newest version of a table.
+
+        Lance puts the version file into a place that nobody has taken. Which place that is, it decides by a look: an
+        append to a table that moved meanwhile lands behind the others. The caller compares the version that came out.
+        """
+        return lance.LanceDataset.commit(handle, transaction, max_retries=0)
+
+    def newest(self, path: str, branch: str | None = None) -> Handle:
+        """The newest version that exists, published or not."""
+        handle = self.newest_or_none(path, branch)
+        if handle is None:
+            raise CorruptGraph(f"table {self.uri(path, branch)} is missing")
+        return handle
+
+    def newest_or_none(self, path: str, branch: str | None = None) -> Handle | None:
+        """The newest version, or None when the table or its branch does not exist."""
+        try:
+            return self._dataset(path, branch)
+        except (ValueError, FileNotFoundError) as error:
+            if is_outage(error):
+                raise StoreUnavailable(f"could not open table {path}: {reason(error)}") from error
+            if "not found" in str(error).lower():
+                return None
+            raise CorruptGraph(f"table {path} cannot be opened: {reason(error)}") from error
+        except STORE_EXCEPTIONS:
+            with store_errors(f"open table {path}"):
+                raise
+
+    def at(self, path: str, branch: str | None, version: int, origin: str | None = None) -> Handle:
+        """A table at one version. ``origin`` tells versions of re-created branches apart (see `Pin.origin`).
+
+        Without it a handle on a branch is not kept: the same number may mean another version tomorrow.
+        """
+        use_storage()
+        if branch is not None and origin is None:
+            return self._open_at(path, branch, version)
+        with self._lock:
+            versions = self._open.get((path, branch), OrderedDict())
+            if (version, origin) in versions:
+                self._open.move_to_end((path, branch))
+                versions.move_to_end((version, origin))
+                return versions[version, origin]
+        handle = self._open_at(path, branch, version)
+        self.remember(path, branch, origin, handle)
+        return handle
+
+    def remember(self, path: str, branch: str | None, origin: str | None, handle: Handle) -> None:
+        """Keep a handle that a commit produced, so that the next reader need not open it."""
+        with self._lock:
+            versions = self._open.setdefault((path, branch), OrderedDict())
+            self._open.move_to_end((path, branch))
+            versions[handle.version, origin] = handle
+            versions.move_to_end((handle.version, origin))
+            if len(versions) > limits.OPEN_VERSIONS:
+                versions.popitem(last=False)
+            if len(self._open) > limits.OPEN_TABLES:
+                self._open.popitem(last=False)
+
+    def _open_at(self, path: str, branch: str | None, version: int, session: Session | None = None) -> Handle:
+        try:
+            return self._dataset(path, branch, version, session)
+        except (ValueError, FileNotFoundError) as error:
+            if is_outage(error):
+                raise StoreUnavailable(f"could not open table {path}: {reason(error)}") from error
+            if "not found" not in str(error).lower():
+                raise CorruptGraph(f"version {version} of table {path} cannot be read: {reason(error)}") from error
+            raise HistoricalVersionReclaimed(
+                f"version {version} of table {path} is no longer stored",
+                hint="choose a newer commit",
+                path=path,
+                version=version,
+            ) from error
+        except STORE_EXCEPTIONS:
+            with store_errors(f"open table {path} at version {version}"):
+                raise
+
+    def fresh(self, path: str, branch: str | None, version: int) -> Handle:
+        """A table at one version on a handle that remembers nothing: what it reads comes from the store."""
+        return self._open_at(path, branch, version, _session())
+
+    def _dataset(
+        self, path: str, branch: str | None, version: int | None = None, session: Session | None = None
+    ) -> Handle:
+        """Open a table on what this graph remembers of its main lineages, where a version is never made twice. The name
+        of a branch may be given again, so each opened branch begins with nothing."""
+        use_storage()
+        if session is None:
+            session = self._session if branch is None else _session()
+        return lance.dataset(
+            self._address(path, branch), version=version, storage_options=self._options, session=session
+        )
+
+    def purge(self, path: str, below: int) -> None:
+        """Remove the versions of a table below one, and the files that only they need."""
+        with store_errors(f"remove old versions of table {path}"):
+            newest = self.newest(path)
+            old = [version for entry in newest.versions() if (version := int(entry["version"])) < below]
+            if old:
+                newest.cleanup_old_versions(versions=old)  # staged files of live writers stay
+        self._forget(path)
+
+    def restore(self, handle: Handle, version: int, operation_id: str) -> Handle:
+        """Make an older version of a table its newest. Lands on top of whatever came meanwhile."""
+        operation = lance.LanceOperation.Restore(version)
+        properties = {OPERATION: operation_id}
+        with store_errors("restore a table"):
+            transaction = lance.Transaction(handle.version, operation, transaction_properties=properties)
+            return lance.LanceDataset.commit(handle, transaction)
+
+    def remove(self, path: str) -> None:
+        """Remove a table with all its versions; an absent one is success.
+
+        A mark stays, so that no other table is ever made there: its version numbers would mean other rows to whoever
+        remembers the old ones.
+        """
+        mark = f"{path}/{_REMOVED}"
+        self._objects.write(mark, b"")
+        self._objects.delete_below(path, keep=mark)
+        durable.forget(self.uri(path))
+        self._forget(path)
+
+    def clear(self, path: str) -> None:
+        """Remove whatever lies where a table should be, so that it can be made anew. For copies only."""
+        self._objects.delete_below(path)
+        durable.forget(self.uri(path))
+        self._forget(path)
+
+    def _forget(self, path: str) -> None:
+        with self._lock:
+            for key in [key for key in self._open if key[0] == path]:
+                del self._open[key]
+
+    def read_file(self, path: str, branch: str | None, name: str) -> bytes | None:
+        """Content of a small file of a table, or None when it does not lie there."""
+        return self._objects.read(f"{path}/tree/{branch}/{name}" if branch else f"{path}/{name}")
+
+    def ref(self, path: str, branch: str) -> Ref | None:
+        """One Lance branch of a table, however many there are; None when there is no such branch."""
+        content = self._objects.read(f"{path}/{_ref_file(branch)}")
+        if content is None:
+            return None
+        try:
+            ref = json.loads(content)
+            return Ref(json.dumps(ref["identifier"]), ref["parentBranch"], int(ref["parentVersion"]))
+        except (ValueError, KeyError, TypeError):
+            raise CorruptGraph(f"the ref of branch '{branch}' is unreadable") from None
+
+    def branch_names(self, path: str) -> list[str]:
+        """Names of all Lance branches of a table; costs one listing."""
+        names = self._objects.names(f"{path}/{_REFS}")
+        return [unquote(name.removesuffix(".json")) for name in names if name.endswith(".json")]
+
+    def branches(self, path: str) -> dict[str, dict[str, Any]]:
+        """Lance branches of a table: name → parent_branch, parent_version, branch_identifier, …"""
+        for attempt in range(limits.BRANCH_LISTING_RETRIES + 1):
+            try:
+                return dict(self.newest(path).branches.list())
+            except READ_EXCEPTIONS as error:  # a branch vanished between the listing and its reading
+                if attempt == limits.BRANCH_LISTING_RETRIES:
+                    kind = StoreUnavailable if is_outage(error) else CorruptGraph
+                    raise kind(f"could not list the branches of table {path}: {reason(error)}") from error
+        raise AssertionError("unreachable")
+
+    def fork(self, path: str, branch: str, from_branch: str | None, version: int) -> Handle:
+        """Create a Lance branch at a version of another one. The caller made sure that the name is free.
+
+        On a handle of its own: while it runs, no other thread can use the one it runs on.
+        """
+        with store_errors(f"create branch {branch} of table {path}"):
+            handle = self._open_at(path, from_branch, version).create_branch(branch, (from_branch, version))
+            self._sync_branch(path, branch, version)
+            return handle
+
+    def drop_ref(self, path: str, branch: str) -> None:
+        """Remove the ref of a Lance branch, so that nobody lists it. Its files stay."""
+        self._objects.delete(f"{path}/{_ref_file(branch)}")
+
+    def drop_branch(self, path: str, branch: str) -> None:
+        """Remove a Lance branch and what an interrupted fork or removal of this name left; an absent one is success.
+
+        Only where nobody can still be about to use it: under a lock of the kernel, or a name that is never used again.
+        """
+        self.drop_ref(path, branch)
+        self._objects.delete_below(f"{path}/tree/{branch}/_versions")  # whoever misses a file finds its version gone
+        self._objects.delete_below(f"{path}/tree/{branch}")
+        durable.forget(self.uri(path, branch))
+        with self._lock:
+            for key in [key for key in self._open if key[0] == path and key[1] == branch]:
+                del self._open[key]
+
+    def _sync_branch(self, path: str, branch: str, version: int) -> None:
+        """Make a new branch survive a power cut: its first version file and its ref."""
+        if self._location.is_local:
+            files = [f"{self.uri(path)}/{_ref_file(branch)}", f"{self.uri(path, branch)}/{version_file(version)}"]
+            durable.sync_files(files, self._location.uri)
+
+    def sync_newest(self, path: str, branch: str | None = None) -> None:
+        """Make the newest version survive a power cut, for changes that add nothing but a version file."""
+        if self._location.is_local:
+            newest = self.newest(path, branch)
+            durable.sync_files([f"{self.uri(path, branch)}/{version_file(newest.version)}"], self._location.uri)
+
+
+def maker(handle: Handle, version: int) -> Any | None:
+    """The transaction that made a version of a table; None when that cannot be read."""
+    try:
+        return handle.read_transaction(version)
+    except READ_EXCEPTIONS:
+        return None
+
+
+def is_ours(transaction: Any | None) -> bool:
+    """Whether a transaction was made by this software."""
+    return transaction is not None and OPERATION in (transaction.transaction_properties or {})
+
+
+def _session() -> Session:
+    """What Lance remembers between two calls, within bounds: its own are 7 GB for each table that is opened."""
+    return lance.Session(  # type: ignore[attr-defined]
+        index_cache_size_bytes=limits.INDEX_CACHE_BYTES, metadata_cache_size_bytes=limits.metadata_cache_bytes()
+    )
+
+
+def _ref_file(branch: str) -> str:
+    return f"{_REFS}/{branch.replace('/', '%2F')}.json"
+
+
+def version_files(uri: str) -> list[str]:
+    """The version files of a local table; for the few places that sync a whole new table."""
+    return [str(path) for path in Path(uri, "_versions").glob("*.manifest")]
+
+
+def version_file(version: int) -> str:
+    """Relative path of a version's own file (V2 naming: newest sorts first)."""
+    return f"_versions/{2**64 - 1 - version:020d}.manifest"

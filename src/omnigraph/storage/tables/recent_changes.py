@@ -1,0 +1,133 @@
+"""What recent commits of this process did to the rows of their tables, for readers in the same process.
+
+A commit has its rows at hand; opening the files it just wrote costs more than everything else that a reader does to
+follow it. Only small commits are kept, and only the newest ones: whoever finds nothing here compares the two versions.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from omnigraph import limits
+from omnigraph.storage.metadata.manifest import Pin
+from omnigraph.storage.objects.error_mapping import READ_EXCEPTIONS
+from omnigraph.storage.tables.blob_columns import has_blobs
+from omnigraph.storage.tables.datasets import Handle
+from omnigraph.storage.tables.row_lookup import RowIds, row_ids_in_metadata
+
+#: Location, branch, version and origin of a table version.
+_Key: TypeAlias = tuple[str, str | None, int, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class TableChange:
+    """Rows that differ between two versions of a table, by stable row id.
+
+    Attributes:
+        added_row_ids: rows that are new or rewritten, each once.
+        added: columns of those rows that are at hand.
+        lost_row_ids: rows of the older version that are gone.
+        fragments: ids of the fragments that hold exactly those rows in this order; None when ``added`` has all columns.
+        rewritten: how many of the added rows the older version may have; they come first.
+        nbytes: of the columns at hand.
+    """
+
+    added_row_ids: RowIds
+    added: pa.Table
+    lost_row_ids: RowIds
+    fragments: tuple[int, ...] | None
+    rewritten: int
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PendingChange:
+    """The rows that a staged change puts into a table and removes from it.
+
+    Attributes:
+        put: complete rows; those that replace a row come first.
+        replaced: row ids of those, in their order. The rows behind them get theirs when the change is committed.
+        removed: row ids of rows that go.
+    """
+
+    put: pa.Table
+    replaced: RowIds
+    removed: RowIds
+
+    def committed(self, handle: Handle) -> TableChange | None:
+        """The change as it became the newest version; None when that does not tell where the new rows lie."""
+        new = self.put.num_rows - len(self.replaced)
+        row_ids = self.replaced
+        if new:
+            found = _newest_row_ids(handle)
+            if found is None or len(found) != new:
+                return None
+            row_ids = np.concatenate([row_ids, found])
+        return TableChange(row_ids, self.put, self.removed, None, len(self.replaced), self.put.nbytes)
+
+
+def pending_change(
+    schema: pa.Schema, updates: pa.Table, inserts: pa.Table, replaced: RowIds, removed: RowIds
+) -> PendingChange | None:
+    """What a change does to its rows, unless it is too large to be kept. Rows of a big table are copied."""
+    count = updates.num_rows + inserts.num_rows
+    if count + len(removed) > limits.KEPT_EFFECT_ROWS or has_blobs(schema):
+        return None
+    parts = [part if part.schema.equals(schema) else part.cast(schema) for part in (updates, inserts) if part.num_rows]
+    rows = pa.concat_tables(parts) if parts else schema.empty_table()
+    if rows.nbytes > limits.KEPT_EFFECT_BYTES:
+        return None
+    if rows.get_total_buffer_size() > limits.KEPT_EFFECT_BYTES:
+        rows = rows.take(pa.array(np.arange(count)))
+    return PendingChange(rows.combine_chunks(), replaced, removed)
+
+
+def _newest_row_ids(handle: Handle) -> RowIds | None:
+    """Row ids of the fragment that was added last. Asked after a commit, which nothing may fail any more."""
+    try:
+        newest = max(handle.get_fragments(), key=lambda fragment: fragment.fragment_id)
+    except READ_EXCEPTIONS:
+        return None
+    return row_ids_in_metadata(newest.metadata)
+
+
+class RecentChanges:
+    """What the newest commits did to the tables of one graph."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[_Key, tuple[_Key, TableChange]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def keep(self, pin: Pin, base: Pin, pending: PendingChange | None, handle: Handle) -> None:
+        """Remember what the commit from one version to the next did. A version without an origin cannot be told from
+        another one of its number, so nothing is kept of it."""
+        change = pending.committed(handle) if pending is not None and pin.origin is not None else None
+        if change is None:
+            return
+        with self._lock:
+            self._kept[_key(pin)] = (_key(base), change)
+            while len(self._kept) > limits.KEPT_EFFECTS:
+                self._kept.popitem(last=False)
+
+    def between(self, older: Pin, newer: Pin) -> list[TableChange] | None:
+        """What happened from one version to a newer one, oldest first; None when not all of it is known."""
+        steps: list[TableChange] = []
+        key, wanted = _key(newer), _key(older)
+        with self._lock:
+            while key != wanted:
+                found = self._kept.get(key)
+                if found is None:
+                    return None
+                key, change = found
+                steps.append(change)
+        return steps[::-1]
+
+
+def _key(pin: Pin) -> _Key:
+    return pin.location, pin.branch, pin.version, pin.origin

@@ -1,0 +1,223 @@
+"""Finds rows of one table: by a filter, through an index where there is one, or by stable row id.
+
+Lance takes filters as Substrait, which knows neither unsigned numbers nor instants. A filter on such a column runs
+here instead, batch by batch; the other columns of the table are never in the way. Blobs come as bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from lance.dataset import ScannerBuilder
+from lance.fragment import RowIdSequence
+from pyarrow.substrait import serialize_expressions
+
+from omnigraph import limits
+from omnigraph.errors import CorruptGraph, ResourceLimitExceeded
+from omnigraph.storage.objects.error_mapping import READ_EXCEPTIONS, store_errors
+from omnigraph.storage.tables import fragment_pruning
+from omnigraph.storage.tables.blob_columns import AS_BYTES, is_blob
+from omnigraph.storage.tables.datasets import Handle
+from omnigraph.storage.tables.filters import ColumnFilter, at_row_address, one_of, with_row_id
+from omnigraph.storage.tables.fragment_pruning import ID
+
+_ADDRESSES = (pa.field("_rowid", pa.uint64()), pa.field("_rowaddr", pa.uint64()))
+
+#: Lance skips fields of this name when it reads a filter.
+_PLACEHOLDER = "__unlikely_name_placeholder_{}"
+
+
+def select_rows(
+    handle: Handle,
+    columns: Sequence[str],
+    filter_: ColumnFilter,
+    max_bytes: int | None = None,
+    fragments: list[Any] | None = None,
+) -> pa.Table:
+    """Columns of the rows that pass, with row id and address. Blobs come as bytes.
+
+    Args:
+        max_bytes: refuse more row data than this.
+        fragments: look in these only; an index is used all the same.
+
+    Raises:
+        ResourceLimitExceeded: the rows that pass hold more.
+    """
+    with store_errors("look up rows", handle):
+        if not handle.get_fragments():
+            return pa.schema([*(handle.schema.field(name) for name in columns), *_ADDRESSES]).empty_table()
+        names = list(columns)
+        pushed = is_understood(handle.schema.field(filter_.column).type)
+        scanned = names if pushed or filter_.column in names else [*names, filter_.column]
+        reader = _scanner(handle, scanned, filter_ if pushed else None, fragments).to_reader()
+        batches = reader if pushed else _passing(reader, filter_.expression)
+        found = pa.Table.from_batches(_bounded(batches, max_bytes), schema=reader.schema)
+        return found.select([*names, *(field.name for field in _ADDRESSES)])
+
+
+def is_understood(type_: pa.DataType) -> bool:
+    """Whether Lance can be given a filter on a column of this type."""
+    return not (pa.types.is_unsigned_integer(type_) or pa.types.is_date64(type_))
+
+
+def _scanner(handle: Handle, columns: list[str], filter_: ColumnFilter | None, fragments: list[Any] | None) -> Any:
+    builder: Any = ScannerBuilder(handle).columns(columns).with_row_id(True).with_row_address(True)
+    builder.blob_handling(AS_BYTES)
+    if fragments is not None:
+        builder.with_fragments(fragments)
+    if filter_ is not None:
+        # The builder's own way writes down the types of all columns and fails on a list of unsigned numbers.
+        builder._substrait_filter = serialized([filter_], handle.schema)
+    return builder.to_scanner()
+
+
+def serialized(filters: Sequence[ColumnFilter], schema: pa.Schema) -> bytes:
+    """All of some filters in the form that Lance takes. Columns that they do not mention are left out of it."""
+    mentioned = {filter_.column for filter_ in filters}
+    fields = [
+        field if field.name in mentioned else pa.field(_PLACEHOLDER.format(position), pa.int8())
+        for position, field in enumerate(schema)
+    ]
+    whole = reduce(and_, (filter_.expression for filter_ in filters))
+    return bytes(serialize_expressions([whole], ["filter"], pa.schema(fields)))
+
+
+def _passing(batches: Iterable[pa.RecordBatch], expression: Any) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield from pa.Table.from_batches([batch]).filter(expression).to_batches()
+
+
+def _bounded(batches: Iterable[pa.RecordBatch], max_bytes: int | None) -> Iterator[pa.RecordBatch]:
+    gathered = 0
+    for batch in batches:
+        gathered += batch.nbytes
+        if max_bytes is not None and gathered > max_bytes:
+            raise ResourceLimitExceeded("bytes of rows in one mutation", gathered, max_bytes)
+        yield batch
+
+
+RowIds = npt.NDArray[np.uint64]
+
+ROW_ID, ROW_ADDRESS = "_rowid", "_rowaddr"
+
+
+def rows_at(handle: Handle, row_ids: RowIds, columns: Sequence[str], total: int | None = None) -> pa.Table:
+    """Columns of the rows with these row ids, all of which exist.
+
+    Args:
+        total: how many rows the caller is going to fetch in several calls; None for just these.
+    """
+    fields = [plain_field(handle.schema.field(name)) for name in columns]
+    if len(row_ids) == 0:
+        return pa.schema(fields).empty_table()
+    with store_errors("read rows", handle):
+        plain = [field.name for field in fields if not is_blob(handle.schema.field(field.name))]
+        found = existing_rows(handle, row_ids, plain, total) if plain else None
+        if found is not None and found.num_rows != len(row_ids):
+            raise CorruptGraph(f"a table lost {len(row_ids) - found.num_rows} rows while it was read")
+        arrays = [
+            found.column(field.name) if found is not None and field.name in plain else _blobs(handle, field, row_ids)
+            for field in fields
+        ]
+    return pa.table(arrays, schema=pa.schema(fields))
+
+
+def existing_rows(handle: Handle, row_ids: RowIds, columns: Sequence[str], total: int | None = None) -> pa.Table:
+    """Those of the rows that exist, in the order asked for, with ``_rowid``. No blobs.
+
+    The first take of a table version makes Lance learn where each row id lies, which costs as much as the table is
+    large. For few rows a filter on row ids avoids that.
+    """
+    names = [*columns, ROW_ID]
+    if max(len(row_ids), total or 0) > limits.FILTERED_ROWS:
+        return handle._take_rows(pa.array(row_ids, pa.uint64()), columns=names)
+    scanner = handle.scanner(columns=list(columns), filter=with_row_id(row_ids.tolist()), with_row_id=True)
+    found = scanner.to_table()
+    places = places_of(row_ids, np.asarray(found.column(ROW_ID).to_numpy(), np.uint64))
+    return found.select(names).take(pa.array(places[places >= 0]))
+
+
+def places_of(wanted: RowIds, known: RowIds) -> npt.NDArray[np.int64]:
+    """Where each of the wanted numbers is among the known ones, which are all different; -1 where it is not."""
+    if len(known) == 0:
+        return np.full(len(wanted), -1, np.int64)
+    order = np.argsort(known)
+    places = order[np.minimum(np.searchsorted(known, wanted, sorter=order), len(known) - 1)]
+    return np.where(known[places] == wanted, places, -1)
+
+
+def rows_at_addresses(handle: Handle, addresses: RowIds, columns: Sequence[str]) -> pa.Table:
+    """Columns of the rows that lie at these addresses, with both numbers, in any order. For few rows; no blobs."""
+    scanner = handle.scanner(
+        columns=list(columns), filter=at_row_address(addresses.tolist()), with_row_id=True, with_row_address=True
+    )
+    return scanner.to_table()
+
+
+def plain_field(field: pa.Field) -> pa.Field:
+    """A column as it is above storage: blobs are bytes."""
+    return pa.field(field.name, pa.large_binary() if is_blob(field) else field.type, field.nullable, field.metadata)
+
+
+def _blobs(handle: Handle, field: pa.Field, row_ids: RowIds) -> pa.Array:
+    """Rows with blobs are fetched a few at a time, so the list of bytes is short."""
+    pairs: list[Any] = handle.read_blobs(field.name, ids=pa.array(row_ids, pa.uint64()), preserve_order=True)
+    return pa.array([content for _, content in pairs], pa.large_binary())
+
+
+def row_ids_in_metadata(meta: Any) -> RowIds | None:
+    """Row ids of all places of a fragment, if its metadata holds them in the usual form."""
+    try:
+        sequence: Any = RowIdSequence.from_inline_metadata(meta.row_id_meta)
+        row_ids = np.asarray(sequence.to_pyarrow().to_numpy(), np.uint64)
+    except READ_EXCEPTIONS:
+        return None
+    return row_ids if len(row_ids) == meta.physical_rows else None
+
+
+@dataclass(frozen=True, slots=True)
+class RowLocations:
+    """Where existing rows lie: ids with their stable row id and current address, in id order of the answer."""
+
+    ids: pa.Array
+    row_ids: np.ndarray[Any, np.dtype[np.uint64]]
+    addresses: np.ndarray[Any, np.dtype[np.uint64]]
+
+
+def find_rows(handle: Handle, wanted: pa.Array, column: str = ID, columns: tuple[str, ...] = ()) -> pa.Table:
+    """Rows whose column is one of the wanted values, with row id and address, through the index when that is faster."""
+    names = list(dict.fromkeys([column, *columns]))
+    with store_errors("look up rows", handle):
+        if len(wanted) == 0 or not handle.get_fragments():
+            return _no_rows(handle, names)
+        searched = fragment_pruning.fragments_to_search(handle, wanted) if column == ID else None
+        if searched == []:
+            return _no_rows(handle, names)
+        few = len(wanted) <= limits.FEW_VALUES or len(wanted) <= handle.count_rows() * limits.INDEX_LOOKUP_SHARE
+        if few:
+            return select_rows(handle, names, one_of(column, wanted), fragments=searched)
+        reader = handle.scanner(columns=names, fragments=searched, with_row_id=True, with_row_address=True).to_reader()
+        matching = (batch.filter(pc.is_in(batch.column(column), value_set=wanted)) for batch in reader)
+        return pa.Table.from_batches(matching, schema=reader.schema)
+
+
+def _no_rows(handle: Handle, columns: list[str]) -> pa.Table:
+    return pa.schema([*(handle.schema.field(name) for name in columns), *_ADDRESSES]).empty_table()
+
+
+def locate(handle: Handle, wanted: pa.Array) -> RowLocations:
+    """Find rows by id."""
+    rows = find_rows(handle, wanted)
+    return RowLocations(
+        rows.column(ID).combine_chunks(),
+        rows.column("_rowid").to_numpy(),
+        rows.column("_rowaddr").to_numpy(),
+    )
