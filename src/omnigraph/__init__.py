@@ -96,7 +96,7 @@ if TYPE_CHECKING:
     from omnigraph.upkeep.verify.report import VerifyReport as VerifyReport
     from omnigraph.write.change import Change as Change
     from omnigraph.write.change import Mode as Mode
-    from omnigraph.write.load.result import LoadResult as LoadResult
+    from omnigraph.write.load.load_result import LoadResult as LoadResult
     from omnigraph.write.mutate import MutationResult as MutationResult
     from omnigraph.write.stage_changes import WriteResult as WriteResult
 
@@ -123,7 +123,7 @@ _HOMES = {
     "omnigraph.write.change": "Change Mode",
     "omnigraph.write.stage_changes": "WriteResult",
     "omnigraph.write.mutate": "MutationResult",
-    "omnigraph.write.load.result": "LoadResult",
+    "omnigraph.write.load.load_result": "LoadResult",
     "omnigraph.progress": "Progress ProgressListener",
     # merging
     "omnigraph.history.merge.merge_result": "MergeResult MergedRows RowConflict",

@@ -6,8 +6,8 @@ from typing import Any
 
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.compile import compile_schema
-from omnigraph.write.load.blocks import Block
-from omnigraph.write.load.parse import Dialect, Parsed, parse_block
+from omnigraph.write.load.line_blocks import Block
+from omnigraph.write.load.parse_lines import Dialect, Parsed, parse_block
 from omnigraph.write.load.rules import LINE
 from tests.language.load.fixtures import HERE
 

@@ -85,7 +85,7 @@ def test_a_killed_load_is_there_as_a_whole_or_not_at_all(
         "path": str(tmp_path / "in.jsonl"),
         "mode": mode,
         "branch": branch,
-        "index_rows": 0 if point.startswith("ensure_indices") else 1_000,
+        "index_rows": 0 if "EnsureIndices" in point else 1_000,
     }
     ended = run_child(CHILD, str(tmp_path / "g"), str(tmp_path / "ledger"), json.dumps(step), f"{point}=kill")
     assert ended.returncode == -signal.SIGKILL, ended.stderr[-2000:]

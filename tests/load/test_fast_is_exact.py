@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omnigraph.write.load import parse as parsing
-from omnigraph.write.load.parse import Parsed
+from omnigraph.write.load import parse_lines as parsing
+from omnigraph.write.load.parse_lines import Parsed
 from tests.load.reading import parse, rows, said
 
 KEYS = ("node:All", "node:Free", "edge:Link")

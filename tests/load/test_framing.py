@@ -11,7 +11,7 @@ import pytest
 import omnigraph as og
 from omnigraph import limits
 from omnigraph.errors import InputError, InvalidRecord, ResourceLimitExceeded
-from omnigraph.write.load.blocks import blocks, lines_of
+from omnigraph.write.load.line_blocks import blocks, lines_of
 from tests.load.reading import parse, rows, said
 from tests.support.small_graphs import people, rows_of
 

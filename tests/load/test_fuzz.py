@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import omnigraph as og
 from omnigraph import limits
 from omnigraph.errors import OmniGraphError
-from omnigraph.write.load.parse import Parsed
+from omnigraph.write.load.parse_lines import Parsed
 from tests.language.load.fixtures import refusals
 from tests.load.reading import parse
 from tests.load.test_fast_is_exact import POOLS

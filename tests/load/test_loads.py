@@ -12,8 +12,8 @@ import pytest
 import omnigraph as og
 from omnigraph import failpoints, limits
 from omnigraph.errors import BranchNotFound, InvalidName, ReadSetChanged
-from omnigraph.write.load.blocks import Block
-from omnigraph.write.load.parse import Dialect, parse_block
+from omnigraph.write.load.line_blocks import Block
+from omnigraph.write.load.parse_lines import Dialect, parse_block
 from omnigraph.write.load.settle import Settling
 from tests.support.small_graphs import ids_of, people, persons, rows_of
 

@@ -12,7 +12,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import EndpointMissing, InputError, ResourceLimitExceeded
-from omnigraph.write.load.result import LoadResult
+from omnigraph.write.load.load_result import LoadResult
 from tests.support.small_graphs import ids_of, rows_of
 
 SCHEMA = """

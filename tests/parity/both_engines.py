@@ -11,7 +11,7 @@ from typing import Any
 
 import omnigraph as og
 from omnigraph import spark as ogs
-from omnigraph.write.load.result import LoadResult
+from omnigraph.write.load.load_result import LoadResult
 
 _MADE_UP = re.compile(r'"[0-9A-HJKMNP-TV-Z]{26}"')  # ids that a load makes differ every time
 

@@ -20,8 +20,8 @@ from omnigraph.spark.key_rules import Saw, Seen, Verdict, judge, spaces_of
 from omnigraph.spark.loading.splits import ParsedSplit, Split, splits_of, tasks_of
 from omnigraph.spark.messages import error_of, error_text
 from omnigraph.write.change import Mode
+from omnigraph.write.load.load_source import Format, Part
 from omnigraph.write.load.rules import LINE
-from omnigraph.write.load.source import Format, Part
 
 CATALOG = compile_schema("node P { k: String @key }  node Q { t: String? }  edge E: P -> Q @card(0..2)").catalog
 

@@ -17,8 +17,8 @@ from omnigraph.history.merge import engine as merging
 from omnigraph.history.merge.merge_source import MergeSource
 from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.objects import user_files
-from omnigraph.write.load.result import LoadResult
-from omnigraph.write.load.source import Format, format_of, is_arrow
+from omnigraph.write.load.load_result import LoadResult
+from omnigraph.write.load.load_source import Format, format_of, is_arrow
 
 AUTO, EMBEDDED, SPARK = ENGINES = ("auto", "embedded", "spark")
 

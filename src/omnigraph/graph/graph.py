@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from omnigraph.upkeep.indexes import IndexReport
     from omnigraph.upkeep.verify import VerifyReport
     from omnigraph.write.change import Change
-    from omnigraph.write.load.result import LoadResult
-    from omnigraph.write.load.source import Source
+    from omnigraph.write.load.load_result import LoadResult
+    from omnigraph.write.load.load_source import Source
     from omnigraph.write.mutate import MutationResult
     from omnigraph.write.stage_changes import WriteResult
 

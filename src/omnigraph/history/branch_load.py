@@ -26,9 +26,9 @@ from omnigraph.schema.compile import CompiledSchema
 from omnigraph.storage.commit import sidecar
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.manifest import Commit
+from omnigraph.write.load.commit_load import Loaded, commit
 from omnigraph.write.load.gather import LoadRequest, read
-from omnigraph.write.load.load import Loaded, commit
-from omnigraph.write.load.result import LoadResult
+from omnigraph.write.load.load_result import LoadResult
 
 
 @dataclass(frozen=True, slots=True)

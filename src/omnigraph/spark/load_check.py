@@ -34,8 +34,8 @@ from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.tables.datasets import Handle
 from omnigraph.storage.tables.task_staging import StageTable, stored_fragments
 from omnigraph.write.change import Mode
+from omnigraph.write.load.commit_load import in_input_order, refuse_emptying
 from omnigraph.write.load.gather import Gathered, LoadRequest, OnError, give_up
-from omnigraph.write.load.load import in_input_order, refuse_emptying
 from omnigraph.write.load.violations import Violation
 
 #: Suspects of one kind that are looked at when the load fails anyway.

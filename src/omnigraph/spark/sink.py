@@ -36,7 +36,7 @@ from omnigraph.storage.tables.task_staging import StageTable, remove_staged
 from omnigraph.upkeep.indexes import ensure_indices
 from omnigraph.write.change import Mode, type_of
 from omnigraph.write.load.gather import LoadRequest
-from omnigraph.write.load.source import Format, Part
+from omnigraph.write.load.load_source import Format, Part
 from omnigraph.write.load.tabular import parse_part
 
 _NAME = "DataFrame"

@@ -29,8 +29,8 @@ from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.tables.row_lookup import find_rows
 from omnigraph.text_hash import hash_texts
 from omnigraph.write.change import Change, Mode, type_of
+from omnigraph.write.load.commit_load import candidates_of, placed_error, violations_of
 from omnigraph.write.load.gather import FILE, Gathered, LoadRequest
-from omnigraph.write.load.load import candidates_of, placed_error, violations_of
 from omnigraph.write.load.rules import LINE
 from omnigraph.write.load.settle import Settling
 from omnigraph.write.load.violations import Violation

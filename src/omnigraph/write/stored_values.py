@@ -21,7 +21,7 @@ from omnigraph.query.typed import Constant, ConstantValue, MutationValue, Now, P
 from omnigraph.schema.arrow import arrow_type
 from omnigraph.schema.catalog import PropertyType, Scalar
 from omnigraph.storage.tables.filters import ColumnFilter, compare
-from omnigraph.write.blobs import blob_bytes
+from omnigraph.write.blob_text import blob_bytes
 
 #: Arrow's name of a width, as messages spell it, with its least and greatest value.
 _WHOLE = {

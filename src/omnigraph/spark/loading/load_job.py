@@ -42,7 +42,7 @@ from omnigraph.storage.tables.task_staging import (
 )
 from omnigraph.write.change import Mode, type_of
 from omnigraph.write.load.gather import LoadRequest, OnError
-from omnigraph.write.load.source import Format, Part
+from omnigraph.write.load.load_source import Format, Part
 from omnigraph.write.load.tabular import parse_part
 
 

@@ -24,8 +24,8 @@ from omnigraph.storage.metadata import commit_log
 from omnigraph.storage.metadata.manifest import Commit
 from omnigraph.upkeep.indexes import ensure_indices
 from omnigraph.write.load.gather import LoadRequest, request_of
-from omnigraph.write.load.result import LoadResult
-from omnigraph.write.load.source import Part, is_arrow, parts_of
+from omnigraph.write.load.load_result import LoadResult
+from omnigraph.write.load.load_source import Part, is_arrow, parts_of
 from omnigraph.write.load.violations import rejects_table
 
 ENGINE = "spark"

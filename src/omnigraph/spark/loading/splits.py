@@ -21,9 +21,9 @@ from omnigraph import limits
 from omnigraph.errors import InputError
 from omnigraph.schema.catalog import Catalog
 from omnigraph.storage.objects import user_files
-from omnigraph.write.load.blocks import Block, is_gzip, lines_of, read_errors
-from omnigraph.write.load.parse import Dialect, Parsed, parse_block
-from omnigraph.write.load.source import Format, Part
+from omnigraph.write.load.line_blocks import Block, is_gzip, lines_of, read_errors
+from omnigraph.write.load.load_source import Format, Part
+from omnigraph.write.load.parse_lines import Dialect, Parsed, parse_block
 from omnigraph.write.load.tabular import parse_part
 
 

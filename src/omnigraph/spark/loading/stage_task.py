@@ -19,9 +19,9 @@ from omnigraph.spark.loading.splits import ParsedSplit, Split
 from omnigraph.spark.messages import Answer, batch_of, error_text, violation_text
 from omnigraph.storage.tables.datasets import Handle
 from omnigraph.storage.tables.task_staging import StageTable, rows_of, write_rows
-from omnigraph.write.load.parse import Parsed
+from omnigraph.write.load.load_source import Format, Part
+from omnigraph.write.load.parse_lines import Parsed
 from omnigraph.write.load.rules import LINE, RowBatch
-from omnigraph.write.load.source import Format, Part
 from omnigraph.write.load.tabular import parse_part
 
 

@@ -18,10 +18,10 @@ from omnigraph.errors import InputError, OmniGraphError, ResourceLimitExceeded
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import Catalog
 from omnigraph.write.change import Mode, type_of
-from omnigraph.write.load.blocks import Block, blocks
-from omnigraph.write.load.parse import Dialect, Parsed, parse_block
+from omnigraph.write.load.line_blocks import Block, blocks
+from omnigraph.write.load.load_source import Format, Part, Source, parts_of
+from omnigraph.write.load.parse_lines import Dialect, Parsed, parse_block
 from omnigraph.write.load.rules import LINE
-from omnigraph.write.load.source import Format, Part, Source, parts_of
 from omnigraph.write.load.tabular import parse_part
 from omnigraph.write.load.violations import Violation, failure
 

@@ -22,13 +22,12 @@ from omnigraph import limits
 from omnigraph.errors import InputError, InvalidRecord, InvalidRow
 from omnigraph.schema.catalog import EdgeType, NodeType, PropertyType, Scalar
 from omnigraph.storage.objects import user_files
-from omnigraph.write.load.blocks import read_errors
-from omnigraph.write.load.json_value import json_value
-from omnigraph.write.load.parse import Parsed
-from omnigraph.write.load.raw import Unproven, is_temporal, raw_type, stored_column
+from omnigraph.write.load.json_records import json_value, parse_line
+from omnigraph.write.load.line_blocks import read_errors
+from omnigraph.write.load.load_source import Format, Part
+from omnigraph.write.load.parse_lines import Parsed
 from omnigraph.write.load.rules import LINE, valid_rows
-from omnigraph.write.load.source import Format, Part
-from omnigraph.write.load.strict_json import parse_line
+from omnigraph.write.load.text_columns import Unproven, is_temporal, raw_type, stored_column
 from omnigraph.write.load.violations import Violation, cut
 from omnigraph.write.stored_values import column
 

@@ -16,7 +16,7 @@ from omnigraph.errors import OmniGraphError
 from omnigraph.query.temporal import parse_date, parse_datetime, to_days, to_millis
 from omnigraph.schema.arrow import arrow_type
 from omnigraph.schema.catalog import PropertyType, Scalar
-from omnigraph.write.blobs import blob_bytes
+from omnigraph.write.blob_text import blob_bytes
 
 _TEMPORAL = (Scalar.DATE, Scalar.DATETIME)
 _DAYS = (to_days(parse_date("0001-01-01")), to_days(parse_date("9999-12-31")))

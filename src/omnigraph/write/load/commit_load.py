@@ -56,8 +56,8 @@ def commit(
         rejecting = _RejectingLoad(schema.catalog, request, gathered, candidates)
         done = run(store, Write(branch, WriterKind.LOAD, actor, rejecting.prepare, schema=schema.hash))
     else:
-        strict = _StrictLoad(schema.catalog, candidates)
         try:
+            strict = _StrictLoad(schema.catalog, candidates)
             done = run(store, Write(branch, WriterKind.LOAD, actor, strict.prepare, schema=schema.hash))
         except (InvalidRowSet, KeyConflict) as error:
             settling = Settling(

@@ -18,7 +18,7 @@ from omnigraph.errors import InputError, TypeNotFound
 from omnigraph.ids import did_you_mean
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.storage.objects import user_files
-from omnigraph.write.load.blocks import read_errors
+from omnigraph.write.load.line_blocks import read_errors
 
 PathLike: TypeAlias = str | os.PathLike[str]
 Source: TypeAlias = PathLike | Iterable[PathLike] | Mapping[str, Any]
