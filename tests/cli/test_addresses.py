@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from omnigraph.cli.address import resolve
+from omnigraph.cli.addressing import Accepts, FlagCheck, Flags, resolve
 from omnigraph.cli.app import arrange
 from omnigraph.cli.config import Config, Profile, read_config
-from omnigraph.cli.errors import UsageError
-from omnigraph.cli.flags import Accepts, FlagCheck, Flags
+from omnigraph.cli.error_text import UsageError
 from omnigraph.errors import InputError
 from tests.support.command_line import CommandLine
 from tests.support.s3_server import S3Server

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
-from omnigraph.cli.output import TableLook, print_result, shown_width
+from omnigraph.cli.printing import TableLook, print_result, shown_width
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,6 @@ FOR_A_VERSION = {
     "omnigraph",
     "omnigraph.cli",
     "omnigraph.cli.main",
-    "omnigraph.cli.version",
     "omnigraph.limits",
 }
 

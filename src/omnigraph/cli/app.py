@@ -13,28 +13,28 @@ from collections.abc import Sequence
 
 import typer
 
-from omnigraph.cli.errors import INTERRUPTED, misused, warn
+from omnigraph.cli.command import GLOBAL_FLAGS
+from omnigraph.cli.error_text import INTERRUPTED, misused, warn
 from omnigraph.cli.startup import HELP, leave_out_pydantic
-from omnigraph.cli.verb import GLOBAL_FLAGS
 
-#: First word → module that registers it, in the order of the help.
+#: First word → module with the function ``register_<word>``, in the order of the help.
 COMMANDS = {
-    "init": "create",
-    "load": "load",
-    "query": "query",
-    "explain": "query",
-    "mutate": "mutate",
-    "export": "export",
-    "branch": "branch",
-    "commit": "commit",
-    "diff": "diff",
-    "changes": "changes",
+    "init": "write",
+    "load": "write",
+    "query": "read",
+    "explain": "read",
+    "mutate": "write",
+    "export": "read",
+    "branch": "branching",
+    "commit": "commits",
+    "diff": "commits",
+    "changes": "commits",
     "schema": "schema",
-    "lint": "lint",
-    "snapshot": "inspect",
-    "verify": "inspect",
-    "recover": "inspect",
-    "version": "about",
+    "lint": "read",
+    "snapshot": "read",
+    "verify": "maintenance",
+    "recover": "maintenance",
+    "version": "maintenance",
 }
 GROUPS = frozenset({"branch", "commit", "changes", "schema"})
 
@@ -113,9 +113,9 @@ def build(wanted: Sequence[str] = ()) -> typer.Typer:
         epilog=_LEGEND,
     )
     app.callback()(_top)
-    modules = [COMMANDS[word] for word in wanted if word in COMMANDS] or list(COMMANDS.values())
-    for module in dict.fromkeys(modules):
-        importlib.import_module(f"omnigraph.cli.{module}").register(app)
+    for word in [word for word in wanted if word in COMMANDS] or COMMANDS:
+        module = importlib.import_module(f"omnigraph.cli.{COMMANDS[word]}")
+        getattr(module, f"register_{word}")(app)
     return app
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from omnigraph.cli.errors import warn
+from omnigraph.cli.error_text import warn
 from omnigraph.errors import InputError
 from omnigraph.ids import did_you_mean
 

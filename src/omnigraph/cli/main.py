@@ -1,7 +1,9 @@
-"""The executable `omnigraph`. Prints the version by itself; everything else is built and run by `app.py`."""
+"""The executable `omnigraph`. Prints the version by itself; every other command is built and run by `app.py`."""
 
 import os
 import sys
+
+from omnigraph import __version__, limits
 
 
 def main() -> None:
@@ -10,8 +12,6 @@ def main() -> None:
     words = sys.argv[1:]
     try:
         if words[:1] in (["-v"], ["--version"]) or words == ["version"]:
-            from omnigraph.cli.version import version_text
-
             sys.stdout.write(version_text(long=words[0] == "version"))
         else:
             from omnigraph.cli.app import run
@@ -21,16 +21,22 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except OSError as error:
-        from omnigraph.cli.errors import lost_output
+        from omnigraph.cli.error_text import lost_output
 
         sys.exit(lost_output(error))
 
 
 def _open_closed_streams() -> None:
-    """Give a process that was started with closed streams others that lead nowhere.
+    """Give a process that was started with closed streams new ones that lead to the null device.
 
     Otherwise the next file that is opened takes the number of the closed one, and a message could end up inside it.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
+
+
+def version_text(*, long: bool) -> str:
+    """One line with the software; with ``long`` a second one with the stamp of the storage layout."""
+    software = f"omnigraph {__version__}\n"
+    return f"{software}internal-schema {limits.INTERNAL_SCHEMA_VERSION}\n" if long else software

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from omnigraph.cli.errors import warn
-from omnigraph.cli.flags import Accepts
-from omnigraph.cli.output import print_json
-from omnigraph.cli.texts import existing_text
-from omnigraph.cli.verb import Json, Scope, Uri, verb
+from omnigraph.cli.addressing import Accepts
+from omnigraph.cli.arguments import existing_text
+from omnigraph.cli.command import Invocation, Json, Uri, command
+from omnigraph.cli.error_text import warn
+from omnigraph.cli.printing import print_json
 
 if TYPE_CHECKING:
     from omnigraph import SchemaPlan
@@ -23,7 +23,7 @@ _Loss = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
+def register_schema(app: typer.Typer) -> None:
     group = typer.Typer(help="Show and change the schema of a graph.", no_args_is_help=True)
     app.add_typer(group, name="schema")
     _show(group)
@@ -31,25 +31,27 @@ def register(app: typer.Typer) -> None:
 
 
 def _show(group: typer.Typer) -> None:
-    def show(scope: Scope, uri: Uri = None, json: Json = False) -> None:
+    def show(cli: Invocation, uri: Uri = None, json: Json = False) -> None:
         """Print the schema as it was accepted."""
-        with scope.graph(scope.address(uri)) as graph:
+        with cli.graph(cli.address(uri)) as graph:
             text = graph.schema.text
         if json:
             print_json({"schema_source": text})
         else:
             sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
 
-    verb(group, "schema show", Accepts.WRITE)(show)
-    verb(group, "schema get", Accepts.WRITE, hidden=True)(show)
+    command(group, "schema show", Accepts.WRITE)(show)
+    command(group, "schema get", Accepts.WRITE, hidden=True)(show)
 
 
 def _change(group: typer.Typer) -> None:
-    @verb(group, "schema plan", Accepts.PLAN)
-    def plan(scope: Scope, schema: _File, uri: Uri = None, allow_data_loss: _Loss = False, json: Json = False) -> None:
+    @command(group, "schema plan", Accepts.PLAN)
+    def plan(
+        cli: Invocation, schema: _File, uri: Uri = None, allow_data_loss: _Loss = False, json: Json = False
+    ) -> None:
         """Show what a change of the schema would do; changes nothing."""
-        address = scope.address(uri)
-        with scope.graph(address) as graph:
+        address = cli.address(uri)
+        with cli.graph(address) as graph:
             planned = graph.schema.plan(existing_text(schema), allow_data_loss=allow_data_loss)
         _warn(planned)
         if json:
@@ -58,12 +60,14 @@ def _change(group: typer.Typer) -> None:
         sys.stdout.write(f"schema plan for {address.uri}\nsupported: {_yes(planned.supported)}\n")
         _steps(planned.lines())
 
-    @verb(group, "schema apply", Accepts.WRITE)
-    def apply(scope: Scope, schema: _File, uri: Uri = None, allow_data_loss: _Loss = False, json: Json = False) -> None:
+    @command(group, "schema apply", Accepts.WRITE)
+    def apply(
+        cli: Invocation, schema: _File, uri: Uri = None, allow_data_loss: _Loss = False, json: Json = False
+    ) -> None:
         """Change the schema, as one commit."""
-        address = scope.address(uri)
-        scope.echo(address)
-        with scope.graph(address, "rw") as graph:
+        address = cli.address(uri)
+        cli.echo(address)
+        with cli.graph(address, "rw") as graph:
             done = graph.schema.apply(existing_text(schema), allow_data_loss=allow_data_loss)
         _warn(done.plan)
         if json:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from omnigraph import ids
-from omnigraph.cli.errors import UsageError
+from omnigraph.cli.error_text import UsageError
 from omnigraph.errors import InputError, ParameterError
 
 Name = Annotated[
@@ -22,8 +23,16 @@ Params = Annotated[str | None, typer.Option("--params", metavar="JSON", help="Pa
 ParamsFile = Annotated[str | None, typer.Option("--params-file", metavar="FILE", help="File with the parameters.")]
 
 
+class Engine(StrEnum):
+    """Who does the work."""
+
+    AUTO = "auto"
+    EMBEDDED = "embedded"
+    SPARK = "spark"
+
+
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QueryArguments:
     """A query text with its parameters, as the options give them."""
 
     file: str | None
@@ -31,7 +40,7 @@ class Asked:
     params: str | None
     params_file: str | None
 
-    def source(self, verb: str) -> str | Path:
+    def source(self, command: str) -> str | Path:
         """The text, or the path of a file that holds it."""
         if self.file is not None and self.text is not None:
             raise UsageError("--query and -e both give a query text", hint="give one of them")
@@ -39,7 +48,7 @@ class Asked:
             return existing_text(self.file)
         if self.text is None:
             raise UsageError(
-                f"'{verb}' needs a query text: stored queries belong to a server, this is a store",
+                f"'{command}' needs a query text: stored queries belong to a server, this is a store",
                 hint="pass --query FILE or -e TEXT",
             )
         if not self.text.strip():

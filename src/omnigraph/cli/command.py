@@ -1,6 +1,6 @@
 """What every command shares: the global flags, the graph it works on, its messages and its exit code.
 
-A command is a function whose first parameter is a `Scope`; `verb` turns it into one that typer understands.
+A command is a function whose first parameter is an `Invocation`; `command` turns it into one that typer understands.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from omnigraph.cli.address import Address, resolve
+from omnigraph.cli.addressing import Accepts, Address, FlagCheck, Flags, resolve
 from omnigraph.cli.config import Config, read_config
-from omnigraph.cli.errors import Interrupted, UsageError, reported
-from omnigraph.cli.flags import Accepts, FlagCheck, Flags
+from omnigraph.cli.error_text import Interrupted, UsageError, reported
 from omnigraph.cli.startup import leave_out_pandas
 from omnigraph.errors import BranchNotFound, CommitNotFound, DeniedError, NotFoundError, OmniGraphError
 from omnigraph.ids import did_you_mean
@@ -48,11 +47,11 @@ _GLOBAL: dict[str, tuple[tuple[str, ...], str | None, str]] = {
 GLOBAL_FLAGS = {spelling: metavar is not None for names, metavar, _ in _GLOBAL.values() for spelling in names}
 
 
-class Scope:
+class Invocation:
     """One run of a command: its flags, the operator's configuration and the graph that is meant."""
 
-    def __init__(self, verb: str, flags: Flags) -> None:
-        self.verb = verb
+    def __init__(self, command: str, flags: Flags) -> None:
+        self.command = command
         self.flags = flags
 
     @cached_property
@@ -81,13 +80,13 @@ class Scope:
     def echo(self, address: Address) -> None:
         """Say which graph is about to change."""
         if not self.flags.quiet:
-            sys.stderr.write(f"omnigraph {self.verb} → {address.uri} ({address.access})\n")
+            sys.stderr.write(f"omnigraph {self.command} → {address.uri} ({address.access})\n")
 
     def confirm(self, address: Address, *, json: bool) -> None:
         """A destructive change of a graph that is not on this machine needs consent."""
         if address.is_local or self.flags.yes:
             return
-        what = f"'{self.verb}' on {address.uri} destroys data"
+        what = f"'{self.command}' on {address.uri} destroys data"
         if json or not sys.stdin.isatty():
             raise DeniedError(f"{what} and nobody consented", hint="pass --yes")
         sys.stderr.write(f"{what}. Type 'yes' to go on: ")
@@ -154,7 +153,7 @@ def _outcome(graph: Graph, branch: str, before: str | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Verb:
+class _Command:
     check: FlagCheck
     function: Callable[..., None]
     data_frames: bool
@@ -167,10 +166,10 @@ class _Verb:
                 raise UsageError("--as names nobody", hint="give an actor, or leave it out")
             if not self.data_frames:
                 leave_out_pandas()
-            self.function(Scope(self.check.verb, flags), **given)
+            self.function(Invocation(self.check.command, flags), **given)
 
 
-def verb(
+def command(
     app: typer.Typer,
     name: str,
     accepts: Accepts,
@@ -187,9 +186,9 @@ def verb(
     """
 
     def register(function: Callable[..., None]) -> None:
-        run = _Verb(FlagCheck(name, accepts), function, data_frames)
+        run = _Command(FlagCheck(name, accepts), function, data_frames)
 
-        def command(**given: Any) -> None:
+        def typed(**given: Any) -> None:
             run(**given)
 
         own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
@@ -197,9 +196,9 @@ def verb(
             *(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own),
             *_global(accepts, destroys),
         ]
-        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        command.__doc__ = function.__doc__
-        app.command(name.split()[-1], hidden=hidden)(command)
+        typed.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        typed.__doc__ = function.__doc__
+        app.command(name.split()[-1], hidden=hidden)(typed)
 
     return register
 

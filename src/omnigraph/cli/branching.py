@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from omnigraph import ids
-from omnigraph.cli.errors import UsageError, conflict_line, warn
-from omnigraph.cli.flags import Accepts
-from omnigraph.cli.load import Engine
-from omnigraph.cli.output import print_json
-from omnigraph.cli.verb import Json, Scope, UriOption, verb
+from omnigraph.cli.addressing import Accepts
+from omnigraph.cli.arguments import Engine
+from omnigraph.cli.command import Invocation, Json, UriOption, command
+from omnigraph.cli.error_text import UsageError, conflict_line, warn
+from omnigraph.cli.printing import print_json
 
 if TYPE_CHECKING:
     from omnigraph import MergeResult
@@ -21,7 +21,7 @@ _RULES = ("ours", "theirs")
 _Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the branch.")]
 
 
-def register(app: typer.Typer) -> None:
+def register_branch(app: typer.Typer) -> None:
     group = typer.Typer(help="Make, list, merge and delete branches.", no_args_is_help=True)
     app.add_typer(group, name="branch")
     _control(group)
@@ -29,52 +29,52 @@ def register(app: typer.Typer) -> None:
 
 
 def _control(group: typer.Typer) -> None:
-    @verb(group, "branch create", Accepts.WRITE)
+    @command(group, "branch create", Accepts.WRITE)
     def create(
-        scope: Scope,
+        cli: Invocation,
         name: _Name,
         uri: UriOption = None,
         from_: Annotated[str, typer.Option("--from", metavar="BRANCH", help="Branch to start from.")] = ids.MAIN,
         json: Json = False,
     ) -> None:
         """Make a branch; nothing is copied."""
-        address = scope.address(uri, how="--uri URI")
-        scope.echo(address)
-        with scope.graph(address, "rw") as graph:
+        address = cli.address(uri, how="--uri URI")
+        cli.echo(address)
+        with cli.graph(address, "rw") as graph:
             made = graph.branches.create(name, from_)
         if json:
-            print_json({"uri": address.uri, "from": from_, "name": made.name, "actor_id": scope.actor})
+            print_json({"uri": address.uri, "from": from_, "name": made.name, "actor_id": cli.actor})
         else:
             sys.stdout.write(f"created branch {made.name} from {from_}\n")
 
-    @verb(group, "branch list", Accepts.WRITE)
-    def list_(scope: Scope, uri: UriOption = None, json: Json = False) -> None:
+    @command(group, "branch list", Accepts.WRITE)
+    def list_(cli: Invocation, uri: UriOption = None, json: Json = False) -> None:
         """List the branches by name."""
-        with scope.graph(scope.address(uri, how="--uri URI")) as graph:
+        with cli.graph(cli.address(uri, how="--uri URI")) as graph:
             names = sorted(graph.branches.list())
         if json:
             print_json({"branches": names})
         else:
             sys.stdout.write("".join(f"{name}\n" for name in names))
 
-    @verb(group, "branch delete", Accepts.WRITE, destroys=True)
-    def delete(scope: Scope, name: _Name, uri: UriOption = None, json: Json = False) -> None:
+    @command(group, "branch delete", Accepts.WRITE, destroys=True)
+    def delete(cli: Invocation, name: _Name, uri: UriOption = None, json: Json = False) -> None:
         """Delete a branch and what only it holds."""
-        address = scope.address(uri, how="--uri URI")
-        scope.confirm(address, json=json)
-        scope.echo(address)
-        with scope.graph(address, "rw") as graph:
+        address = cli.address(uri, how="--uri URI")
+        cli.confirm(address, json=json)
+        cli.echo(address)
+        with cli.graph(address, "rw") as graph:
             graph.branches.delete(name)
         if json:
-            print_json({"uri": address.uri, "name": name.strip(), "actor_id": scope.actor})
+            print_json({"uri": address.uri, "name": name.strip(), "actor_id": cli.actor})
         else:
             sys.stdout.write(f"deleted branch {name.strip()}\n")
 
 
 def _merge(group: typer.Typer) -> None:
-    @verb(group, "branch merge", Accepts.WRITE, data_frames=True)
+    @command(group, "branch merge", Accepts.WRITE, data_frames=True)
     def merge(
-        scope: Scope,
+        cli: Invocation,
         source: Annotated[str, typer.Argument(metavar="SOURCE", help="Branch whose changes are wanted.")],
         uri: UriOption = None,
         into: Annotated[str, typer.Option("--into", metavar="BRANCH", help="Branch that receives them.")] = ids.MAIN,
@@ -98,19 +98,19 @@ def _merge(group: typer.Typer) -> None:
         """Merge a branch into another one, as one commit."""
         if dry_run and delete_branch:
             raise UsageError("--dry-run changes nothing, --delete-branch does", hint="give one of them")
-        address = scope.address(uri, how="--uri URI")
+        address = cli.address(uri, how="--uri URI")
         rules = _rules(resolve)
         if dry_run:
-            with scope.graph(address) as graph:
+            with cli.graph(address) as graph:
                 _print_plan(
                     graph.branches.merge(source, into, dry_run=True, resolve=rules, engine=str(engine)), json=json
                 )
             return
-        scope.echo(address)
-        with scope.graph(address, "rw") as graph, scope.interruptible(graph, into):
+        cli.echo(address)
+        with cli.graph(address, "rw") as graph, cli.interruptible(graph, into):
             done = graph.branches.merge(source, into, resolve=rules, delete_branch=delete_branch, engine=str(engine))
         if json:
-            print_json(_as_json(done, scope.actor))
+            print_json(_as_json(done, cli.actor))
         else:
             sys.stdout.write(f"merged {done.source} into {done.target}: {done.outcome}\n")
             sys.stdout.write(f"deleted branch {done.source}\n" if done.branch_deleted else "")

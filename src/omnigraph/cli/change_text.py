@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from omnigraph.cli.output import compact, indented, print_json
+from omnigraph.cli.printing import compact, indented, print_json
 
 if TYPE_CHECKING:
     from omnigraph import CommitChanges, CommitPage, Diff, EntityChange
@@ -44,7 +44,7 @@ Ops = Annotated[
 
 
 def filters(kinds: list[Kind] | None, types: list[str] | None, ops: list[Op] | None) -> dict[str, Any]:
-    """The filters as the graph takes them; what was not asked for is not filtered."""
+    """The filters as the graph takes them; options that were not given do not filter."""
     return {
         "kinds": [str(kind) for kind in kinds] if kinds else None,
         "types": list(types) if types else None,
