@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 LABELS = ["m", "c", "x", "a", "q", "b", "z", "d", "y", "e", "p", "f", "r", "g"]
 NUMBERS: list[int | float] = [
-    0, 1, 2, -1, 3, 0.5, 2.7, 0.1, -1.5, 2**53 + 1, 9007199254740992.0, 2**63 - 1, -(2**63), 2**31, 1e300,
+    0, 1, 2, -1, 3, 0.5, 2.7, 0.1, -1.5, 2**53 + 1, 9007199254740992.0, 2**63 - 1, 2**64 - 1, -(2**63), 2**31, 1e300,
 ]  # fmt: skip
 BIG = (Scalar.I64, Scalar.U64)
 NEVER_SUMMED = ("wide", "i64", "u64")
@@ -333,7 +333,7 @@ class _Writer:
         name = f"p{len(self.params)}"
         scalar = self.pick([kind.scalar, Scalar.I64, Scalar.F64]) if kind.scalar.is_numeric else kind.scalar
         nullable = self.maybe(4)
-        pool = [each for each in POOLS[scalar] if scalar is not Scalar.U64 or each < 2**63]
+        pool = POOLS[scalar]
         value: Any = [self.one_of(pool) for _ in range(self.number(0, 3))] if is_list else self.one_of(pool)
         self.declared.append(f"${name}: {f'[{scalar}]' if is_list else scalar}{'?' if nullable else ''}")
         self.params[name] = None if nullable and self.maybe() else _as_json(value)

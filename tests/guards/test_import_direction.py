@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.source_tree import ROOT, Source, python_sources
 
-BASE = {"errors", "ids", "limits"}
+BASE = {"errors", "ids", "integers", "limits"}
 INSIDE = BASE | {"failpoints", "lru", "progress", "text_hash"}
 ROOMS_OF_GRAPH = {"schema_registry", "history", "upkeep", "engine", "write", "storage", "query", "schema"}
 FRONT_DOOR = "omnigraph"
@@ -23,6 +23,7 @@ MAY_KNOW: dict[str, set[str]] = {
     # the ground floor
     "error_base": set(),
     "errors": {"error_base"},
+    "integers": set(),
     "limits": set(),
     "ids": {"errors", "limits"},
     "failpoints": {"errors"},

@@ -14,7 +14,7 @@ from omnigraph import failpoints, limits
 from omnigraph.errors import BranchNotFound, InvalidName, ReadSetChanged
 from omnigraph.write.load.line_blocks import Block
 from omnigraph.write.load.parse_lines import Dialect, parse_block
-from omnigraph.write.load.settle import Settling
+from omnigraph.write.load.reject import Rejection
 from tests.support.small_graphs import ids_of, people, persons, rows_of
 
 ANN = '{"type":"Person","data":{"handle":"ann"}}\n'
@@ -112,16 +112,16 @@ def test_rejects_are_settled_again_when_another_writer_was_faster(
     """The other writer takes an id and brings a node that an edge was missing."""
     lines = '{"type":"Person","data":{"handle":"a"}}\n{"edge":"Knows","from":"b","to":"b"}\n'
     with people(tmp_path / "g") as graph, og.open(tmp_path / "g") as other:
-        settle = Settling.run
+        reject = Rejection.run
         seen: list[list[str]] = []
 
-        def run(settling: Settling) -> None:
-            settle(settling)
-            seen.append([each.error.message for each in settling.refused])
+        def run(rejection: Rejection) -> None:
+            reject(rejection)
+            seen.append([each.error.message for each in rejection.rejected])
             if len(seen) == 1:
                 other.write([persons("a", "b")])
 
-        monkeypatch.setattr(Settling, "run", run)
+        monkeypatch.setattr(Rejection, "run", run)
         result = graph.load(write(tmp_path / "a.jsonl", lines), "append", on_error="reject")
         assert seen == [["src 'b' not found in Person"], ["node type 'Person' already has this id"]]
         assert [row["line"] for row in result.rejects.to_pylist()] == [1]

@@ -7,12 +7,14 @@ column cannot hold decides the comparison by itself. Float columns of 32 bits co
 from __future__ import annotations
 
 import math
+import operator as python
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.integers import arrow_bounds
 from omnigraph.query.typed import Operator
 
 _KERNELS = {
@@ -22,6 +24,14 @@ _KERNELS = {
     Operator.LE: pc.less_equal,
     Operator.GT: pc.greater,
     Operator.GE: pc.greater_equal,
+}
+_PYTHON = {
+    Operator.EQ: python.eq,
+    Operator.NE: python.ne,
+    Operator.LT: python.lt,
+    Operator.LE: python.le,
+    Operator.GT: python.gt,
+    Operator.GE: python.ge,
 }
 _MIRRORED = {
     Operator.EQ: Operator.EQ,
@@ -38,7 +48,7 @@ def compare(operator: Operator, left: Any, right: Any) -> Any:
     if not isinstance(left, pa.Array) and isinstance(right, pa.Array):
         return compare(_MIRRORED[operator], right, left)
     if not isinstance(left, pa.Array):
-        return None if left is None or right is None else _KERNELS[operator](pa.scalar(left), pa.scalar(right)).as_py()
+        return None if left is None or right is None else _constants(operator, left, right)
     if isinstance(right, pa.Array):
         left, right = _common(left, right)
         return _KERNELS[operator](left, right)
@@ -51,6 +61,12 @@ def compare(operator: Operator, left: Any, right: Any) -> Any:
     return _KERNELS[operator](left, pa.scalar(right, left.type))
 
 
+def _constants(operator: Operator, left: Any, right: Any) -> bool:
+    if isinstance(left, int | float) and isinstance(right, int | float):
+        return bool(_PYTHON[operator](left, right))  # exact, and Arrow infers no type for 2**64 - 1
+    return bool(_KERNELS[operator](pa.scalar(left), pa.scalar(right)).as_py())
+
+
 def _integer(operator: Operator, column: pa.Array, value: int | float) -> pa.Array:
     if isinstance(value, float) and not value.is_integer():
         if operator in (Operator.EQ, Operator.NE):
@@ -58,12 +74,12 @@ def _integer(operator: Operator, column: pa.Array, value: int | float) -> pa.Arr
         below = operator in (Operator.LT, Operator.LE)
         operator, value = (Operator.LE, math.floor(value)) if below else (Operator.GE, math.ceil(value))
     whole = int(value)
-    limits = np.iinfo(column.type.to_pandas_dtype())
-    if limits.min <= whole <= limits.max:
+    bounds = arrow_bounds(column.type)
+    if whole in bounds:
         return _KERNELS[operator](column, pa.scalar(whole, column.type))
     if operator in (Operator.EQ, Operator.NE):
         return _always(column, operator is Operator.NE)
-    return _always(column, (operator in (Operator.LT, Operator.LE)) == (whole > limits.max))
+    return _always(column, (operator in (Operator.LT, Operator.LE)) == (whole > bounds.high))
 
 
 def _float(operator: Operator, column: pa.Array, value: int | float) -> pa.Array:

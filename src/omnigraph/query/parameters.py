@@ -14,19 +14,13 @@ from datetime import UTC, date, datetime
 from typing import Any, NoReturn, TypeAlias
 
 from omnigraph.errors import ParameterError
+from omnigraph.integers import INTEGER_BOUNDS
 from omnigraph.query.temporal import parse_date, parse_datetime, to_utc
 from omnigraph.query.typed import ConstantValue, Parameter, TypedMutation, TypedQuery
 from omnigraph.schema.catalog import PropertyType, Scalar
 
 BoundValue: TypeAlias = ConstantValue  # lists and vectors are tuples
 
-_INT64_MAX = 2**63 - 1
-_RANGES = {
-    Scalar.I32: (-(2**31), 2**31 - 1),
-    Scalar.I64: (-(2**63), _INT64_MAX),
-    Scalar.U32: (0, 2**32 - 1),
-    Scalar.U64: (0, _INT64_MAX),
-}
 _DECIMAL_INTEGER = re.compile(r"[+-]?[0-9]{1,40}")
 _LONGEST_SHOWN = 40
 
@@ -143,21 +137,19 @@ def _boolean(raw: Any, scalar: Scalar) -> bool:
 
 
 def _integer(raw: Any, scalar: Scalar) -> int:
-    low, high = _RANGES[scalar]
-    word = "unsigned integer" if low == 0 else "integer"
+    bounds = INTEGER_BOUNDS[scalar]
+    is_unsigned = bounds.low == 0
+    word = "unsigned integer" if is_unsigned else "integer"
     if isinstance(raw, str):
-        if not _DECIMAL_INTEGER.fullmatch(raw) or (low == 0 and raw.startswith("-")):
+        if not _DECIMAL_INTEGER.fullmatch(raw) or (is_unsigned and raw.startswith("-")):
             raise ValueError(f"expected {word} string, got '{_shown(raw)}'")
         value = int(raw)
-    elif isinstance(raw, int) and not isinstance(raw, bool) and not (low == 0 and raw < 0):
+    elif isinstance(raw, int) and not isinstance(raw, bool) and not (is_unsigned and raw < 0):
         value = int(raw)
     else:
         raise ValueError(f"expected {word} number")
-    if low <= value <= high:
+    if value in bounds:
         return value
-    if scalar is Scalar.U64:
-        limit = f" current engine range for U64 (max {_INT64_MAX})"
-        raise ValueError(f"value {_shown_integer(value)} exceeds{limit}")
     raise ValueError(f"value {_shown_integer(value)} exceeds {scalar}")
 
 

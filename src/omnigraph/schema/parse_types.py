@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from omnigraph.integers import INTEGER_BOUNDS, LITERAL_BOUNDS
 from omnigraph.schema.catalog import PropertyType, Scalar
 from omnigraph.schema.lexer import ENUM_VALUE, INTEGER, WORD, Cursor
 
-MAX_DIMENSION = 2**31 - 1
+MAX_DIMENSION = INTEGER_BOUNDS["I32"].high
 
-_U32_MAX = 2**32 - 1
-_I64_MIN = -(2**63)
-_U64_MAX = 2**64 - 1
-_MOST_DIGITS = 20  # of an integer in 64 bits; longer ones are refused unread, since reading them takes quadratic time
+_MOST_DIGITS = len(
+    str(LITERAL_BOUNDS.high)
+)  # of an integer in 64 bits; longer ones are refused unread, since reading them takes quadratic time
 
 _BASE_TYPES = {scalar.value: scalar for scalar in Scalar if scalar is not Scalar.VECTOR}
 _EXPECTED_TYPE = f"a type ({', '.join(_BASE_TYPES)}, enum(…), Vector(…) or […])"
@@ -83,7 +83,7 @@ def parse_u32(cursor: Cursor, complaint: str) -> int:
     """An integer of at most 32 bits; ``complaint`` opens the message for a larger one."""
     start = cursor.at
     digits = cursor.take(INTEGER, "an integer").lstrip("0") or "0"
-    if len(digits) > _MOST_DIGITS or int(digits) > _U32_MAX:
+    if len(digits) > _MOST_DIGITS or int(digits) not in INTEGER_BOUNDS["U32"]:
         raise cursor.source.rule(f"{complaint}: the number does not fit 32 bits", start)
     return int(digits)
 
@@ -97,6 +97,6 @@ def number_of(text: str, cursor: Cursor, at: int) -> int | float:
         return value + 0.0  # turns -0.0 into 0.0
     sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
     digits = digits.lstrip("0") or "0"
-    if len(digits) > _MOST_DIGITS or not _I64_MIN <= int(sign + digits) <= _U64_MAX:
+    if len(digits) > _MOST_DIGITS or int(sign + digits) not in LITERAL_BOUNDS:
         raise cursor.source.rule("the number does not fit 64 bits", at)
     return int(sign + digits)

@@ -31,8 +31,8 @@ from omnigraph.text_hash import hash_texts
 from omnigraph.write.change import Change, Mode, type_of
 from omnigraph.write.load.commit_load import candidates_of, placed_error, violations_of
 from omnigraph.write.load.gather import FILE, Gathered, LoadRequest
+from omnigraph.write.load.reject import Rejection
 from omnigraph.write.load.rules import LINE
-from omnigraph.write.load.settle import Settling
 from omnigraph.write.load.violations import Violation
 from omnigraph.write.resolved import Resolved, resolve
 from omnigraph.write.set_rules import single_rows
@@ -121,19 +121,19 @@ class Close:
         try:
             self._check()
         except (InvalidRowSet, KeyConflict) as error:
-            raise placed_error(self._settling(limits.LOAD_COUNTED_VIOLATIONS), self._gathered, error) from None
+            raise placed_error(self._rejection(limits.LOAD_COUNTED_VIOLATIONS), self._gathered, error) from None
 
     def settle(self, most: int) -> tuple[list[Violation], dict[str, list[int]]]:
         """Rows that have to go so that the rest can stay: violations, and places by table key."""
-        settling = self._settling(most)
-        settling.run()
+        rejection = self._rejection(most)
+        rejection.run()
         gone: dict[str, list[int]] = {}
-        for each in settling.refused:
+        for each in rejection.rejected:
             gone.setdefault(each.table_key, []).append(self._places[each.table_key][each.position])
-        return violations_of(self._gathered, settling), gone
+        return violations_of(self._gathered, rejection), gone
 
-    def _settling(self, most: int) -> Settling:
-        return Settling(self._scene.workspace, self._scene.keys.catalog, self._candidates, most, _resolve)
+    def _rejection(self, most: int) -> Rejection:
+        return Rejection(self._scene.workspace, self._scene.keys.catalog, self._candidates, most, _resolve)
 
     def _check(self) -> None:
         workspace, catalog = self._scene.workspace, self._scene.keys.catalog

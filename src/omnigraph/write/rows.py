@@ -10,10 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import CheckViolation, EnumViolation, InvalidRow, MissingValue, RangeViolation
+from omnigraph.integers import arrow_bounds
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import EdgeType, NodeType, Property, PropertyType, Scalar
 from omnigraph.write.identity import first_true, with_ids
@@ -107,8 +109,8 @@ def _cast(array: pa.Array, target: pa.DataType, name: str, subject: str = "") ->
             return array.cast(target)
         except pa.ArrowInvalid:
             row = _first_out_of_range(array, target)
-            width = str(target).capitalize().replace("Uint", "UInt")
-            raise InvalidRow(f"{subject} {array[row]} exceeds {width} range", property=name, row=row) from None
+            name_ = arrow_bounds(target).name
+            raise InvalidRow(f"{subject} {array[row]} exceeds {name_} range", property=name, row=row) from None
     if pa.types.is_fixed_size_list(target) and _is_list(array.type):
         return _to_vector(array, target, name)
     if pa.types.is_list(target) and _is_list(array.type):
@@ -172,16 +174,13 @@ def _to_list(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
 
 
 def _first_out_of_range(array: pa.Array, target: pa.DataType) -> int:
-    (low, high), (lowest, highest) = _bounds(target), _bounds(array.type)
-    bad = pa.array([False] * len(array)) if low <= lowest else pc.less(array, pa.scalar(low, array.type))
-    if high < highest:
-        bad = pc.or_(bad, pc.greater(array, pa.scalar(high, array.type)))
+    allowed, possible = arrow_bounds(target), arrow_bounds(array.type)
+    bad = pa.array(np.zeros(len(array), bool))
+    if allowed.low > possible.low:
+        bad = pc.less(array, pa.scalar(allowed.low, array.type))
+    if allowed.high < possible.high:
+        bad = pc.or_(bad, pc.greater(array, pa.scalar(allowed.high, array.type)))
     return first_true(pc.fill_null(bad, False)) or 0
-
-
-def _bounds(type_: pa.DataType) -> tuple[int, int]:
-    bits: int = type_.bit_width
-    return (0, 2**bits - 1) if pa.types.is_unsigned_integer(type_) else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
 def _to_vector(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from omnigraph.errors import InternalError, InvalidRow, MissingValue, ParameterError
+from omnigraph.integers import INTEGER_BOUNDS
 from omnigraph.query.temporal import to_days, to_millis
 from omnigraph.query.typed import Constant, ConstantValue, MutationValue, Now, ParamRef, RowTest
 from omnigraph.schema.arrow import arrow_type
@@ -23,13 +24,6 @@ from omnigraph.schema.catalog import PropertyType, Scalar
 from omnigraph.storage.tables.filters import ColumnFilter, compare
 from omnigraph.write.blob_text import blob_bytes
 
-#: Arrow's name of a width, as messages spell it, with its least and greatest value.
-_WHOLE = {
-    Scalar.I32: ("Int32", -(2**31), 2**31 - 1),
-    Scalar.I64: ("Int64", -(2**63), 2**63 - 1),
-    Scalar.U32: ("UInt32", 0, 2**32 - 1),
-    Scalar.U64: ("UInt64", 0, 2**64 - 1),
-}
 _REQUIRED_KINDS = {Scalar.VECTOR: "vector property", Scalar.BLOB: "blob property"}
 
 
@@ -127,11 +121,11 @@ def _scalar(name: str, scalar: Scalar, value: Any, where: str = "integer") -> An
 
 
 def _whole(name: str, scalar: Scalar, value: Any, where: str) -> int:
-    width, low, high = _WHOLE[scalar]
+    bounds = INTEGER_BOUNDS[scalar]
     if not isinstance(value, int) or isinstance(value, bool):
         raise InvalidRow(f"property '{name}' expects {scalar}, got {_shown(value)}", property=name)
-    if not low <= value <= high:
-        raise InvalidRow(f"{where} value {value} exceeds {width} range", property=name)
+    if value not in bounds:
+        raise InvalidRow(f"{where} value {value} exceeds {bounds.name} range", property=name)
     return value
 
 

@@ -6,6 +6,7 @@ known), `operands.py`, `values.py` and `search.py` (expressions) and `compatible
 
 from __future__ import annotations
 
+from omnigraph.integers import INTEGER_BOUNDS
 from omnigraph.query.check.match import match_block
 from omnigraph.query.check.mutation import statements
 from omnigraph.query.check.ordering import order, row_count
@@ -16,7 +17,7 @@ from omnigraph.query.typed import Parameter, TypedMutation, TypedQuery
 from omnigraph.schema.catalog import Catalog, Scalar
 
 _RESERVED_PARAMETER = "__nanograph_now"
-_LARGEST_DIMENSION = 2**31 - 1
+_LARGEST_DIMENSION = INTEGER_BOUNDS["I32"].high
 
 
 def check_query(query: QueryDecl, catalog: Catalog) -> TypedQuery | TypedMutation:

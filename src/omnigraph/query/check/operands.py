@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from omnigraph.ids import did_you_mean
+from omnigraph.integers import INTEGER_BOUNDS
 from omnigraph.query.check.compatible import compatible
 from omnigraph.query.check.scope import Context, Found, Scope
 from omnigraph.query.syntax.tree import (
@@ -126,7 +127,7 @@ def constant(literal: Literal | ListLiteral, context: Context) -> Constant:
     """The value and the type of a literal. A list has the type of its first element; an empty one is ``[String]``."""
     if isinstance(literal, Literal):
         is_null = literal.kind is LiteralKind.NULL
-        kind = PropertyType(_LITERAL_SCALARS[literal.kind], nullable=is_null)
+        kind = PropertyType(_scalar_of(literal), nullable=is_null)
         return Constant(_literal_value(literal, context), kind)
     values: list[Atom] = []
     element: PropertyType | None = None
@@ -137,7 +138,7 @@ def constant(literal: Literal | ListLiteral, context: Context) -> Constant:
             context.fail("a list holds literals only, except behind `in`", item)
         if item.kind is LiteralKind.NULL:
             context.fail("list literals cannot hold null", item)
-        found = PropertyType(_LITERAL_SCALARS[item.kind])
+        found = PropertyType(_scalar_of(item))
         element = element or found
         if not compatible(element, found):
             context.fail("list literal elements must share a compatible scalar type", item)
@@ -145,6 +146,13 @@ def constant(literal: Literal | ListLiteral, context: Context) -> Constant:
             element = found  # one float makes a list of floats
         values.append(_literal_value(item, context))
     return Constant(tuple(values), replace(element or PropertyType(Scalar.STRING), list=True))
+
+
+def _scalar_of(literal: Literal) -> Scalar:
+    """An integer that only an unsigned type can hold is one."""
+    scalar = _LITERAL_SCALARS[literal.kind]
+    is_unsigned = scalar is Scalar.I64 and isinstance(literal.value, int) and literal.value > INTEGER_BOUNDS["I64"].high
+    return Scalar.U64 if is_unsigned else scalar
 
 
 def _literal_value(literal: Literal, context: Context) -> Atom:

@@ -10,6 +10,7 @@ import re
 from typing import NoReturn
 
 from omnigraph.errors import QuerySyntaxError
+from omnigraph.integers import INTEGER_BOUNDS, LITERAL_BOUNDS, IntegerBounds
 from omnigraph.query.syntax.tokens import END, INTEGER, STRING, TYPE_NAME, VARIABLE, WORD, Tokens
 
 MAX_DEPTH = 64
@@ -17,8 +18,7 @@ MAX_DEPTH = 64
 _LONGEST_SHOWN = 40
 _ESCAPE = re.compile(r"\\([\s\S])")
 _ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
-_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
-_INT64_DIGITS = 19
+_MOST_DIGITS = len(str(LITERAL_BOUNDS.high))
 
 
 class Cursor:
@@ -103,15 +103,16 @@ class Cursor:
         return _ESCAPE.sub(resolved, raw)
 
     def take_integer(self, what: str) -> int:
-        """A whole number of at most 64 bits, sign included."""
+        """A whole number that fits in 64 bits, with or without a sign."""
+        return self._integer(what, LITERAL_BOUNDS)
+
+    def _integer(self, what: str, bounds: IntegerBounds) -> int:
         text, offset = self.text, self.offset
         self._take(INTEGER, what)
-        if len(text) < _INT64_DIGITS:
-            return int(text)
         digits = text.lstrip("-0")  # counted before int(), whose cost and limit depend on the length
-        if len(digits) <= _INT64_DIGITS:
+        if len(digits) <= _MOST_DIGITS:
             value = int(digits or "0") * (-1 if text[0] == "-" else 1)
-            if _INT64_MIN <= value <= _INT64_MAX:
+            if value in bounds:
                 return value
         self.fail(f"integer {shorten(text)} does not fit in 64 bits", offset=offset)
 
@@ -119,7 +120,7 @@ class Cursor:
         """A whole number without a sign."""
         if self.kind == INTEGER and self.text.startswith("-"):
             self.fail(f"{what} must not be negative, found {self.shown()}")
-        return self.take_integer(what)
+        return self._integer(what, INTEGER_BOUNDS["I64"])
 
     def _take(self, kind: str, what: str) -> str:
         if self.kind != kind:

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 
 from omnigraph import ids
 from omnigraph.engine import compare as engine
+from omnigraph.integers import INTEGER_BOUNDS
 from omnigraph.query.typed import Operator
 from omnigraph.schema.catalog import PropertyType, Scalar
 from omnigraph.spark.types import spark_type_of
@@ -40,13 +41,7 @@ _MIRRORED = {
     Operator.GT: Operator.LT,
     Operator.GE: Operator.LE,
 }
-_RANGES = {
-    Scalar.I32: (-(2**31), 2**31 - 1),
-    Scalar.I64: (-(2**63), 2**63 - 1),
-    Scalar.U32: (0, 2**32 - 1),
-    Scalar.U64: (0, 2**64 - 1),
-}
-_LONG = _RANGES[Scalar.I64]
+_LONG = INTEGER_BOUNDS[Scalar.I64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +103,12 @@ def _whole(sign: Operator, left: Varying, value: int | float) -> Column:
         below = sign in (Operator.LT, Operator.LE)
         sign, value = (Operator.LE, math.floor(value)) if below else (Operator.GE, math.ceil(value))
     whole = int(value)
-    low, high = _RANGES[left.scalar]
-    if low <= whole <= high:
+    bounds = INTEGER_BOUNDS[left.scalar]
+    if whole in bounds:
         return _column(_SIGNS[sign](left.column, literal(whole)))
     if sign in (Operator.EQ, Operator.NE):
         return _always(left.column, sign is Operator.NE)
-    return _always(left.column, (sign in (Operator.LT, Operator.LE)) == (whole > high))
+    return _always(left.column, (sign in (Operator.LT, Operator.LE)) == (whole > bounds.high))
 
 
 def _real(sign: Operator, left: Varying, value: int | float) -> Column:
@@ -157,7 +152,7 @@ def _literal(value: Any) -> Column:
     if isinstance(value, date):
         return F.date_from_unix_date(F.lit(value.toordinal() - date(1970, 1, 1).toordinal()).cast("int"))
     if isinstance(value, int) and not isinstance(value, bool):
-        return F.lit(value).cast("bigint") if _LONG[0] <= value <= _LONG[1] else F.lit(Decimal(value))
+        return F.lit(value).cast("bigint") if value in _LONG else F.lit(Decimal(value))
     return F.lit(value)
 
 

@@ -15,6 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.integers import arrow_bounds
+
 _SIGNS: dict[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq,
     "!=": operator.ne,
@@ -111,9 +113,8 @@ def _scalar(value: Any, type_: pa.DataType) -> pa.Scalar:
 def _range(type_: pa.DataType) -> tuple[int, int]:
     if pa.types.is_boolean(type_):
         return 0, 1
-    if pa.types.is_unsigned_integer(type_):
-        return 0, int(2**type_.bit_width) - 1
-    return -int(2 ** (type_.bit_width - 1)), int(2 ** (type_.bit_width - 1)) - 1
+    bounds = arrow_bounds(type_)
+    return bounds.low, bounds.high
 
 
 def _compare_real(field: Any, type_: pa.DataType, sign: str, value: int | float) -> Any:

@@ -24,8 +24,8 @@ from omnigraph.storage.metadata.manifest import Commit
 from omnigraph.write.change import Mode, type_of
 from omnigraph.write.json_lines import json_lines
 from omnigraph.write.load.gather import FILE, Gathered, LoadRequest, OnError, give_up
+from omnigraph.write.load.reject import POSITION, Candidate, Rejection
 from omnigraph.write.load.rules import LINE
-from omnigraph.write.load.settle import POSITION, Candidate, Settling
 from omnigraph.write.load.violations import Violation, placed, rejects_table
 from omnigraph.write.stage_changes import stage_changes, typed_changes
 
@@ -60,10 +60,10 @@ def commit(
             strict = _StrictLoad(schema.catalog, candidates)
             done = run(store, Write(branch, WriterKind.LOAD, actor, strict.prepare, schema=schema.hash))
         except (InvalidRowSet, KeyConflict) as error:
-            settling = Settling(
+            rejection = Rejection(
                 Workspace(store, store.snapshot(branch)), schema.catalog, candidates, limits.LOAD_COUNTED_VIOLATIONS
             )
-            raise placed_error(settling, gathered, error) from None
+            raise placed_error(rejection, gathered, error) from None
     return Loaded(done.commit, done.report.counts, rejects_table(done.report.rejected))
 
 
@@ -99,15 +99,15 @@ class _RejectingLoad:
 
     def prepare(self, workspace: Workspace) -> Prepared[_Accepted]:
         request, gathered = self.request, self.gathered
-        settling = Settling(workspace, self.catalog, self.candidates, request.tolerated - len(gathered.found))
-        settling.run()
-        rejected = in_input_order([*gathered.found, *violations_of(gathered, settling)], gathered)
+        rejection = Rejection(workspace, self.catalog, self.candidates, request.tolerated - len(gathered.found))
+        rejection.run()
+        rejected = in_input_order([*gathered.found, *violations_of(gathered, rejection)], gathered)
         if len(rejected) > request.tolerated:
             raise give_up(request, rejected)
-        left = {key: each.rows.num_rows for key, each in settling.candidates.items()}
+        left = {key: each.rows.num_rows for key, each in rejection.candidates.items()}
         given = {key: rows.num_rows for key, rows in gathered.rows.items()}
         refuse_emptying(request, gathered.found, given, left)
-        staged = stage_changes(workspace, self.catalog, typed_changes(self.catalog, settling.changes()))
+        staged = stage_changes(workspace, self.catalog, typed_changes(self.catalog, rejection.changes()))
         return Prepared(_Accepted(left, rejected), staged.tables)
 
 
@@ -144,9 +144,9 @@ def refuse_emptying(
         )
 
 
-def violations_of(gathered: Gathered, settling: Settling) -> list[Violation]:
-    """What a settling refused, with where each row came from."""
-    return [_violation(gathered, each.table_key, each.position, each.error) for each in settling.refused]
+def violations_of(gathered: Gathered, rejection: Rejection) -> list[Violation]:
+    """What a rejection refused, with where each row came from."""
+    return [_violation(gathered, each.table_key, each.position, each.error) for each in rejection.rejected]
 
 
 def _violation(gathered: Gathered, key: str, position: int, error: OmniGraphError) -> Violation:
@@ -162,11 +162,11 @@ def in_input_order(found: list[Violation], gathered: Gathered) -> list[Violation
     return sorted(found, key=lambda each: (order.get(each.file, 0), each.line))
 
 
-def placed_error(settling: Settling, gathered: Gathered, error: OmniGraphError) -> OmniGraphError:
+def placed_error(rejection: Rejection, gathered: Gathered, error: OmniGraphError) -> OmniGraphError:
     """The error of a set rule with the line of the row it blames, if it blames one, and the first of each kind."""
     try:
-        settling.run()
-        found = in_input_order(violations_of(gathered, settling), gathered)
+        rejection.run()
+        found = in_input_order(violations_of(gathered, rejection), gathered)
     except OmniGraphError:
         return error
     blamed = next((each for each in found if each.error.message == error.message), None)

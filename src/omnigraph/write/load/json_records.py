@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 from omnigraph import limits
 from omnigraph.errors import InvalidRecord, InvalidRow, OmniGraphError, ResourceLimitExceeded
 from omnigraph.ids import did_you_mean
+from omnigraph.integers import INTEGER_BOUNDS
 from omnigraph.query.temporal import from_days, from_millis, parse_date, parse_datetime, to_days, to_millis
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, PropertyType, Scalar
 from omnigraph.write.blob_text import blob_bytes
@@ -129,20 +130,11 @@ def _text(members: dict[str, Any], name: str, number: int) -> str:
 _ARROW_NAMES = {
     Scalar.STRING: "Utf8",
     Scalar.BOOL: "Boolean",
-    Scalar.I32: "Int32",
-    Scalar.I64: "Int64",
-    Scalar.U32: "UInt32",
-    Scalar.U64: "UInt64",
     Scalar.F32: "Float32",
     Scalar.F64: "Float64",
     Scalar.DATE: "Date32",
     Scalar.DATETIME: "Date64",
-}
-_BOUNDS = {
-    Scalar.I32: (-(2**31), 2**31 - 1),
-    Scalar.I64: (-(2**63), 2**63 - 1),
-    Scalar.U32: (0, 2**32 - 1),
-    Scalar.U64: (0, 2**64 - 1),
+    **{Scalar(scalar): bounds.name for scalar, bounds in INTEGER_BOUNDS.items()},
 }
 
 
@@ -211,9 +203,9 @@ def _scalar(name: str, scalar: Scalar, value: Any, subject: str) -> Any:
 
 
 def _whole(name: str, scalar: Scalar, value: int, subject: str) -> int:
-    low, high = _BOUNDS[scalar]
-    if not low <= value <= high:
-        raise InvalidRow(f"{subject} {value} exceeds {_ARROW_NAMES[scalar]} range", property=name)
+    bounds = INTEGER_BOUNDS[scalar]
+    if value not in bounds:
+        raise InvalidRow(f"{subject} {value} exceeds {bounds.name} range", property=name)
     return value
 
 

@@ -1,8 +1,8 @@
-"""Rows that are fine alone but not together: which of them have to go so that the rest can stay.
+"""Rejects the rows of a load that break a rule together, so that the rest can be written.
 
-The rules of `write/set_rules.py`, and for every violation the rows of the input to blame. Of rows that exclude each
-other the first in the input stays. A row that goes may make others impossible, its edges for example, so the rules are
-asked again until nobody has to go. What no row of the input can be blamed for is left to the write, which refuses it.
+`write/set_rules.py` finds the violations; here each is turned into the rows of the input to blame. Of rows that exclude
+each other the first in the input stays. A dropped row may make others invalid, its edges for example, so the rules are
+asked again until they find nothing. A violation that no row of the input caused is left to the write, which raises it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ POSITION = "#position"  # no property can be called so
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Rows of one type that want to stay: the columns of its table and ``#position``, the place in the input."""
+    """Rows of one type that may be written: the columns of its table and ``#position``, the place in the input."""
 
     type: NodeType | EdgeType
     mode: Mode
@@ -41,19 +41,19 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
-    """A row that has to go, and why."""
+class RejectedRow:
+    """A row that is left out, and why."""
 
     table_key: str
     position: int
     error: OmniGraphError
 
 
-class Settling:
-    """Finds the rows that have to go, against one state of a branch.
+class Rejection:
+    """Finds the rows of a load to leave out, against one state of a branch.
 
     Args:
-        most: stop after about this many.
+        most: stop after more than this many.
         resolver: finds the stored rows that a change touches.
     """
 
@@ -71,17 +71,17 @@ class Settling:
         self._resolve = resolver
         nodes_first = sorted(candidates.items(), key=lambda item: (isinstance(item[1].type, EdgeType), item[0]))
         self.candidates = dict(nodes_first)
-        self.refused: list[Refused] = []
+        self.rejected: list[RejectedRow] = []
         self._resolved: dict[str, Resolved] = {}
 
     def run(self) -> None:
-        """Refuse rows until the rest can stay together, or until too many have gone."""
+        """Drop rows until the rest can stay together, or until too many have gone."""
         before = -1
-        while before < len(self.refused) <= self._most:
-            before = len(self.refused)
+        while before < len(self.rejected) <= self._most:
+            before = len(self.rejected)
             for key, candidate in list(self.candidates.items()):
                 for found in repeated_ids(candidate.type, candidate.mode, candidate.rows):
-                    self._refuse(key, candidate.rows, found)
+                    self._drop(key, candidate.rows, found)
             for rule in RULES:
                 for key in self.candidates:
                     self._enforce(rule, key)
@@ -90,14 +90,14 @@ class Settling:
         return [candidate.change for candidate in self.candidates.values()]
 
     def _enforce(self, rule: RuleFunction, key: str) -> None:
-        """Let the rows go that are to blame, and ask again: who is left may be fine then."""
-        while len(self.refused) <= self._most:
+        """Drop the rows to blame and ask again, until the rule finds nobody to blame."""
+        while len(self.rejected) <= self._most:
             proposal = Proposal(self._catalog, self._changes(), StoredRows(self._workspace))
             change = proposal.changes[key]
             found = next(_blamed(change, rule(change, proposal)), None)
             if found is None:
                 return
-            self._refuse(key, change.rows, found)
+            self._drop(key, change.rows, found)
 
     def _changes(self) -> dict[str, Resolved]:
         for key, candidate in self.candidates.items():
@@ -108,14 +108,14 @@ class Settling:
                 )
         return self._resolved
 
-    def _refuse(self, key: str, rows: pa.Table, found: pa.Table) -> None:
-        """Let rows go. Errors are made for as many as anybody wants to see."""
+    def _drop(self, key: str, rows: pa.Table, found: pa.Table) -> None:
+        """Drop rows. Errors are made only for as many as are shown."""
         candidate = self.candidates[key]
         positions = rows.column(POSITION).take(found.column("row"))
-        room = max(0, self._most + 1 - len(self.refused))
+        room = max(0, self._most + 1 - len(self.rejected))
         shown = found.append_column(POSITION, positions).sort_by(POSITION).slice(0, room)
         for violation in shown.to_pylist():
-            self.refused.append(Refused(key, violation[POSITION], error_of(candidate.type, violation)))
+            self.rejected.append(RejectedRow(key, violation[POSITION], error_of(candidate.type, violation)))
         going = pc.is_in(candidate.rows.column(POSITION), value_set=positions.combine_chunks())
         self.candidates[key] = replace(candidate, rows=candidate.rows.filter(pc.invert(going)))
         self._resolved.pop(key, None)
