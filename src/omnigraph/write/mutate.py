@@ -1,7 +1,8 @@
 """A `.gq` write from text to commit: parse, then check, bind and run on the state that it is committed on.
 
-When that state moves before the commit, everything is computed again, never patched: an update or delete means the
-rows at the time of its commit. A mutation holds no stale input of its caller, so a moved table is no conflict.
+Each statement sees what the ones before it did: `PendingRows` lays the rows of one type over the stored ones. When the
+state moves before the commit, everything is computed again, never patched: an update or delete means the rows at the
+time of its commit. A mutation holds no stale input of its caller, so a moved table is no conflict.
 """
 
 from __future__ import annotations
@@ -12,10 +13,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from omnigraph import ids
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph import ids, limits
 from omnigraph.errors import MissingValue, TypeNotFound
+from omnigraph.lru import LruCache
 from omnigraph.query import bind_params, check_write, parse_queries
-from omnigraph.query.syntax.tree import QueryDecl
 from omnigraph.query.temporal import to_utc
 from omnigraph.query.typed import (
     Assignment,
@@ -25,9 +30,13 @@ from omnigraph.query.typed import (
     InsertNode,
     MutationValue,
     Statement,
+    TypedMutation,
     UpdateNode,
 )
+from omnigraph.schema.arrow import table_schema
+from omnigraph.schema.canonical import canonical_text
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, PropertyType, Scalar
+from omnigraph.schema.compile import CompiledSchema
 from omnigraph.schema_registry import SchemaRegistry
 from omnigraph.storage.commit.prepared import Prepared
 from omnigraph.storage.commit.protocol import Write, run
@@ -36,12 +45,19 @@ from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.manifest import Commit
 from omnigraph.storage.objects.user_files import text_of
-from omnigraph.write.change import Change
-from omnigraph.write.pending_rows import PendingRows
+from omnigraph.storage.tables.datasets import Handle
+from omnigraph.storage.tables.filters import ColumnFilter, equals
+from omnigraph.storage.tables.row_lookup import find_rows, select_rows
+from omnigraph.write.change import Change, Mode
+from omnigraph.write.identity import with_ids
 from omnigraph.write.stage_changes import stage_changes, typed_changes
 from omnigraph.write.stored_values import MutationValues, column
 
 _ENDPOINT = PropertyType(Scalar.STRING)
+
+#: Writes that were checked last, by text, name and hash of the schema; agents send the same text again and again.
+_CHECKED: LruCache[tuple[str, str | None, str], TypedMutation] = LruCache(max_entries=64)
+_CHECKED_CHARACTERS = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +116,7 @@ def mutate(store: GraphStore, schemas: SchemaRegistry, request: MutationRequest)
         PreconditionFailed: ``if_commit`` is not the head.
     """
     text, file = text_of(request.source, ".gq")
-    query = parse_queries(text, file).find(request.name)
-    mutation = _Mutation(schemas, query, request.params, to_utc(ids.now()))
+    mutation = _Mutation(schemas, text, file, request.name, request.params, to_utc(ids.now()))
     done = run(
         store,
         Write(
@@ -116,7 +131,7 @@ def mutate(store: GraphStore, schemas: SchemaRegistry, request: MutationRequest)
     return MutationResult(
         commit=done.commit,
         branch=request.branch,
-        query_name=query.name,
+        query_name=done.report.query_name,
         affected_nodes=done.report.nodes,
         affected_edges=done.report.edges,
         actor=request.actor,
@@ -125,32 +140,44 @@ def mutate(store: GraphStore, schemas: SchemaRegistry, request: MutationRequest)
 
 @dataclass(frozen=True, slots=True)
 class _Affected:
+    query_name: str
     nodes: int
     edges: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Mutation:
-    """A parsed write with the values of its caller.
+    """The text of a write with the values of its caller.
 
     Attributes:
         now: the instant of ``now()``, the same for every attempt.
     """
 
     schemas: SchemaRegistry
-    query: QueryDecl
+    text: str
+    file: str | None
+    name: str | None
     params: Mapping[str, object] | None
     now: datetime
 
     def prepare(self, workspace: Workspace) -> Prepared[_Affected]:
         schema = self.schemas.of(workspace.snapshot)
-        mutation = check_write(self.query, schema.catalog)
+        mutation = self._checked(schema)
         values = MutationValues(bind_params(mutation, self.params), self.now)
         pending = PendingMutation(workspace, schema.catalog, values)
         for statement in mutation.statements:
             pending.run(statement)
         staged = stage_changes(workspace, schema.catalog, typed_changes(schema.catalog, pending.changes()))
-        return Prepared(_Affected(pending.nodes, pending.edges), staged.tables, made_for=schema.hash)
+        return Prepared(_Affected(mutation.name, pending.nodes, pending.edges), staged.tables, made_for=schema.hash)
+
+    def _checked(self, schema: CompiledSchema) -> TypedMutation:
+        key = (self.text, self.name, schema.hash)
+        found = _CHECKED.get(key)
+        if found is None:
+            found = check_write(parse_queries(self.text, self.file).find(self.name), schema.catalog)
+            if len(self.text) <= _CHECKED_CHARACTERS:
+                _CHECKED.put(key, found)
+        return found
 
 
 class PendingMutation:
@@ -256,3 +283,125 @@ class PendingMutation:
                 raise TypeNotFound(f"type '{type_.name}' does not exist on branch '{snapshot.branch}'", type=type_.name)
             self._rows_of[key] = PendingRows(type_, self._workspace.readable(key))
         return self._rows_of[key]
+
+
+_TEXT = PropertyType(Scalar.STRING)
+_POSITION = "#"  # no property can be called so
+
+
+class PendingRows:
+    """Pending changes of one type.
+
+    Args:
+        handle: the table as it is stored.
+    """
+
+    def __init__(self, type_: NodeType | EdgeType, handle: Handle) -> None:
+        self.type = type_
+        self._handle = handle
+        self._schema = table_schema(type_)
+        self._inserted: list[Mapping[str, Any]] = []
+        self._rows = self._schema.empty_table()  # final images, each id once
+        self._removed = pa.array([], pa.string())
+        self._replaces_stored = False
+
+    def insert(self, values: Mapping[str, Any]) -> None:
+        """Put one row of stored values; what is not named is null. A row with the same key is replaced as a whole."""
+        self._inserted.append(values)
+
+    def update(self, filter_: ColumnFilter, values: Mapping[str, pa.Array]) -> int:
+        """Give every matching row new values, one-element arrays by column; returns how many there are."""
+        self._gather()
+        matching = _matching(self._rows, filter_)
+        stored = self._stored(self._schema.names, filter_)
+        stored = stored.filter(pc.invert(pc.is_in(stored.column("id"), value_set=_ids(self._rows))))
+        if stored.num_rows:
+            self._replaces_stored = True
+        touched = pa.concat_tables([self._rows.filter(matching), stored])
+        first = pa.array(np.zeros(touched.num_rows, np.int8))
+        for name, value in values.items():
+            position = self._schema.get_field_index(name)
+            touched = touched.set_column(position, self._schema.field(position), value.take(first))
+        self._rows = pa.concat_tables([self._rows.filter(pc.invert(matching)), touched])
+        return int(touched.num_rows)
+
+    def remove(self, filter_: ColumnFilter) -> pa.Array:
+        """Remove every matching row; returns the ids of those that were still there."""
+        return self._forget(_ids(self._stored(["id"], filter_)))
+
+    def remove_touching(self, end: str, nodes: pa.Array) -> int:
+        """Remove every edge that has one of the nodes at this end; returns how many were still there."""
+        return len(self._forget(_ids(find_rows(self._handle, nodes, end, ("id",)))))
+
+    def change(self) -> Change | None:
+        """What is to be written; None when nothing happened."""
+        self._gather()
+        key = self.type.table_key
+        if len(self._removed):
+            return Change(key, remove=self._removed, reads_rows=True)
+        if self._rows.num_rows == 0:
+            return None
+        if isinstance(self.type, NodeType) and self.type.key:
+            return Change(key, self._rows.drop_columns("id"), Mode.MERGE, reads_rows=self._replaces_stored)
+        if self._replaces_stored:
+            return Change(key, self._rows, Mode.MERGE, reads_rows=True)
+        return Change(key, self._rows.drop_columns("id"), Mode.APPEND)
+
+    def _stored(self, columns: list[str], filter_: ColumnFilter) -> pa.Table:
+        filter_ = self._by_id(filter_)
+        found = select_rows(self._handle, columns, filter_, limits.MUTATION_BYTES).select(columns)
+        return found.cast(pa.schema([self._schema.field(name) for name in columns]))
+
+    def _by_id(self, filter_: ColumnFilter) -> ColumnFilter:
+        """Looking up a key goes through the index on id."""
+        key = self.type.key if isinstance(self.type, NodeType) else None
+        if filter_.equal_to is None or key != (filter_.column,):
+            return filter_
+        text = canonical_text(pa.repeat(filter_.equal_to, 1), self.type.properties[filter_.column].type)
+        return ColumnFilter("id", equals("id", text[0].as_py()))
+
+    def _gather(self) -> None:
+        """Turn the inserts since the last look into rows."""
+        if not self._inserted:
+            return
+        names = self._schema.names[1:]
+        properties = self.type.properties
+        columns = {
+            name: column(
+                properties[name].type if name in properties else _TEXT, [values.get(name) for values in self._inserted]
+            )
+            for name in names
+        }
+        self._inserted = []
+        ids, is_fresh = with_ids(self.type, pa.table(columns), None)
+        rows = pa.table([ids, *columns.values()], schema=self._schema)
+        self._rows = pa.concat_tables([self._rows, rows])
+        if not is_fresh:
+            self._rows = _last_of_each_id(self._rows)
+
+    def _forget(self, ids: pa.Array) -> pa.Array:
+        gone = pc.unique(ids)
+        gone = gone.filter(pc.invert(pc.is_in(gone, value_set=self._removed)))
+        self._removed = pa.concat_arrays([self._removed, gone])
+        return gone
+
+
+def _matching(rows: pa.Table, filter_: ColumnFilter) -> pa.Array:
+    """Which rows pass, as a mask."""
+    mask = np.zeros(rows.num_rows, bool)
+    numbered = pa.table({filter_.column: rows.column(filter_.column), _POSITION: pa.array(np.arange(rows.num_rows))})
+    mask[numbered.filter(filter_.expression).column(_POSITION).to_numpy()] = True
+    return pa.array(mask)
+
+
+def _last_of_each_id(rows: pa.Table) -> pa.Table:
+    ids = _ids(rows)
+    if len(pc.unique(ids)) == len(ids):
+        return rows
+    positions = pa.table({"id": ids, "row": pa.array(np.arange(len(ids)))})
+    last = positions.group_by("id").aggregate([("row", "max")]).column("row_max")
+    return rows.take(last.combine_chunks().sort())
+
+
+def _ids(rows: pa.Table) -> pa.Array:
+    return rows.column("id").combine_chunks()
