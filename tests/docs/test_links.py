@@ -59,6 +59,28 @@ def test_a_link_to_nowhere_is_found(tmp_path: Path) -> None:
     assert broken_links(page) == ["b.md#the-other", "c.md"]
 
 
+SOURCES = [
+    f"/{path.relative_to(ROOT)}" for top in ("src", "tests", "benchmarks") for path in (ROOT / top).rglob("*.py")
+]
+
+
+def missing_modules(text: str) -> list[str]:
+    """Files of code that a text names in back quotes and that are not there."""
+    names = set(re.findall(r"`([\w/]+\.py)`", text))
+    return sorted(name for name in names if not any(path.endswith(f"/{name}") for path in SOURCES))
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_files_of_code_that_a_document_names_exist(document: Path) -> None:
+    assert missing_modules(prose_of(document)) == []
+
+
+def test_a_file_of_code_that_is_not_there_is_found() -> None:
+    assert missing_modules("`storage/manifest.py` `manifest.py` `tests/docs/test_links.py` `storage/nothing.py`") == [
+        "storage/nothing.py"
+    ]
+
+
 def test_every_document_is_reached_from_the_readme() -> None:
     reached, waiting = set(), [ROOT / "README.md"]
     while waiting:
