@@ -76,7 +76,7 @@ def test_the_files_of_code_that_a_document_names_exist(document: Path) -> None:
 
 
 def test_a_file_of_code_that_is_not_there_is_found() -> None:
-    assert missing_modules("`storage/manifest.py` `manifest.py` `tests/docs/test_links.py` `storage/nothing.py`") == [
+    assert missing_modules("`omnigraph/errors.py` `errors.py` `tests/docs/test_links.py` `storage/nothing.py`") == [
         "storage/nothing.py"
     ]
 
