@@ -19,7 +19,7 @@ from omnigraph.errors import (
     RangeViolation,
 )
 from omnigraph.schema.compile import compile_schema
-from omnigraph.write.rows import conform
+from omnigraph.write.conform import conform
 
 SCHEMA = """
 node All {

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.errors import IdMismatch, InvalidRow, MissingValue
 from omnigraph.schema.canonical import canonical_text, composite_id
 from omnigraph.schema.catalog import EdgeType, NodeType
 
@@ -32,18 +31,14 @@ def fresh_ids(count: int) -> pa.Array:
 
 
 def with_ids(type_: NodeType | EdgeType, rows: pa.Table, given: pa.Array | None) -> tuple[pa.Array, bool]:
-    """Ids of conformed rows, and whether all of them are fresh (no existing row can have one)."""
+    """Ids of rows in their stored types, and whether all of them are fresh (no existing row can have one). The rules
+    for given ids are in `row_rules.py`."""
     if isinstance(type_, NodeType) and type_.key:
-        ids = _key_ids(type_, rows)
-        if given is not None:
-            _require_agreement(type_, ids, given)
-        return ids, False
+        texts = [canonical_text(rows.column(name).combine_chunks(), type_.properties[name].type) for name in type_.key]
+        return (texts[0] if len(texts) == 1 else composite_id(texts)), False
     if given is None:
         return fresh_ids(rows.num_rows), True
-    _refuse_blank(type_, given)
-    if given.null_count:
-        given = pc.coalesce(given, fresh_ids(rows.num_rows))
-    return given, False
+    return (pc.coalesce(given, fresh_ids(rows.num_rows)) if given.null_count else given), False
 
 
 def key_label(type_: NodeType) -> str:
@@ -53,33 +48,6 @@ def key_label(type_: NodeType) -> str:
 
 def column_label(type_name: str, columns: tuple[str, ...]) -> str:
     return f"{type_name}.{columns[0]}" if len(columns) == 1 else f"{type_name}.({', '.join(columns)})"
-
-
-def _key_ids(type_: NodeType, rows: pa.Table) -> pa.Array:
-    texts = []
-    for name in type_.key or ():
-        column = rows.column(name).combine_chunks()
-        if column.null_count:
-            raise MissingValue(f"node {type_.name} missing @key property '{name}'", type=type_.name, property=name)
-        texts.append(canonical_text(column, type_.properties[name].type))
-    return texts[0] if len(texts) == 1 else composite_id(texts)
-
-
-def _require_agreement(type_: NodeType, ids: pa.Array, given: pa.Array) -> None:
-    differs = pc.fill_null(pc.not_equal(ids, given), False)
-    row = first_true(differs)
-    if row is not None:
-        raise IdMismatch(
-            f"node {type_.name} explicit id '{given[row]}' does not match its canonical @key id '{ids[row]}'",
-            type=type_.name,
-            row=row,
-        )
-
-
-def _refuse_blank(type_: NodeType | EdgeType, given: pa.Array) -> None:
-    row = first_true(pc.equal(given, ""))
-    if row is not None:
-        raise InvalidRow(f"{type_.table_key} has an empty id", type=type_.name, row=row)
 
 
 def first_true(mask: Any) -> int | None:

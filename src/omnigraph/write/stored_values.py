@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.errors import InternalError, InvalidRow, MissingValue, ParameterError
+from omnigraph.errors import InternalError, InvalidRow, ParameterError
 from omnigraph.integers import INTEGER_BOUNDS
 from omnigraph.query.temporal import to_days, to_millis
 from omnigraph.query.typed import Constant, ConstantValue, MutationValue, Now, ParamRef, RowTest
@@ -23,8 +23,7 @@ from omnigraph.schema.arrow import arrow_type
 from omnigraph.schema.catalog import PropertyType, Scalar
 from omnigraph.storage.tables.filters import ColumnFilter, compare
 from omnigraph.write.blob_text import blob_bytes
-
-_REQUIRED_KINDS = {Scalar.VECTOR: "vector property", Scalar.BLOB: "blob property"}
+from omnigraph.write.row_rules import missing_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +72,6 @@ def stored_value(name: str, type_: PropertyType, value: ConstantValue) -> Any:
     if type_.list:
         return [_scalar(name, type_.scalar, item, "list") for item in _items(name, value)]
     return _scalar(name, type_.scalar, value)
-
-
-def missing_value(name: str, type_: PropertyType) -> MissingValue:
-    kind = _REQUIRED_KINDS.get(type_.scalar)
-    text = f"non-nullable {kind} '{name}' has null values" if kind else None
-    return MissingValue(text or f"non-nullable property '{name}' has null or invalid values", property=name)
 
 
 def column(type_: PropertyType, values: Sequence[Any]) -> pa.Array:

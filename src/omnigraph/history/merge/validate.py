@@ -11,14 +11,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from omnigraph.errors import Conflict, OmniGraphError
+from omnigraph.errors import Conflict
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.write import set_rules
 from omnigraph.write.change import type_of
-from omnigraph.write.load.rules import halved
+from omnigraph.write.conform import split_valid
 from omnigraph.write.resolved import Resolved
-from omnigraph.write.rows import conform
 from omnigraph.write.set_rules import RULES, Proposal, SetRule, StoredRows, error_of
 
 ORPHAN_EDGE = "OrphanEdge"
@@ -65,13 +64,7 @@ def conflict_order(conflict: Conflict) -> tuple[str, str, str, str]:
 
 def broken_values(type_: NodeType | EdgeType, rows: pa.Table) -> Iterator[Conflict]:
     """Required, range, pattern and enum of each row that is put."""
-    bad: list[tuple[int, OmniGraphError]] = []
-    for _ in halved(
-        rows.num_rows,
-        lambda start, count: conform(type_, rows.slice(start, count)),
-        lambda position, error: bad.append((position, error)),
-        lambda: False,
-    ):
-        pass
-    for position, error in bad:
-        yield Conflict(type_.table_key, rows.column("id")[position].as_py(), VALUE_VIOLATION, error.message)
+    for invalid in split_valid(type_, rows)[1]:
+        yield Conflict(
+            type_.table_key, rows.column("id")[invalid.position].as_py(), VALUE_VIOLATION, invalid.error.message
+        )

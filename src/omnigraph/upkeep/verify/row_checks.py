@@ -10,13 +10,13 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph import limits
-from omnigraph.errors import InvalidRow
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.inspect_files import DAMAGE, damage_of, stream
@@ -28,7 +28,7 @@ from omnigraph.upkeep.verify.report import Ledger
 from omnigraph.upkeep.verify.table_checks import FILES, check_columns, check_indexes, open_pin, unknown_tables
 from omnigraph.write.change import Change, Mode
 from omnigraph.write.resolved import Resolved
-from omnigraph.write.rows import check_values
+from omnigraph.write.row_rules import id_rules, required, row_error, ruled_columns, value_rules
 from omnigraph.write.set_rules import (
     Proposal,
     cardinality,
@@ -170,9 +170,10 @@ class BranchCheck:
             with self._ledger.looking_at(KEYS, count):
                 wrong = _wrong_keys(table, type_.key)
             self._note(KEYS, branch, table, wrong, "ids differ from their keys")
-        if _ruled_columns(type_):
+        ruled = ruled_columns(type_)
+        if ruled:
             with self._ledger.looking_at(VALUES, count):
-                said = _wrong_value(table)
+                said = _wrong_value(table, ruled)
             if said is not None:
                 self._ledger.add(VALUES, branch, table.key, said)
         for columns in type_.uniques:
@@ -326,26 +327,18 @@ def _wrong_keys(table: CheckedTable, key: tuple[str, ...]) -> Wrong | None:
     texts = table.texts(*key)
     count, examples = 0, []
     for batch in stream(table.handle, ("id", *key)):
-        differs = pc.fill_null(pc.not_equal(batch.column("id"), texts.of(batch)), True)
-        found = batch.column("id").filter(differs)
-        count += len(found)
-        examples += found[: limits.VERIFY_EXAMPLES].to_pylist()
+        for found in id_rules(table.type, texts.of(batch), batch.column("id")):
+            count += found.num_rows
+            examples += batch.column("id").take(found.column("row"))[: limits.VERIFY_EXAMPLES].to_pylist()
     return Wrong(count, tuple(examples[: limits.VERIFY_EXAMPLES])) if count else None
 
 
-def _ruled_columns(type_: NodeType | EdgeType) -> tuple[str, ...]:
-    """The properties whose single values have a rule."""
-    enums = {name for name, found in type_.properties.items() if found.type.enum_values is not None}
-    if isinstance(type_, EdgeType):
-        return tuple(sorted(enums))
-    return tuple(sorted(enums | {rule.property for rule in type_.ranges} | {rule.property for rule in type_.checks}))
-
-
-def _wrong_value(table: CheckedTable) -> str | None:
-    """The first value that breaks ``@range``, ``@check`` or an enum, in the words in which a write is refused."""
-    for batch in stream(table.handle, _ruled_columns(table.type)):
-        try:
-            check_values(table.type, {name: batch.column(name) for name in batch.schema.names})
-        except InvalidRow as error:
-            return error.message
+def _wrong_value(table: CheckedTable, names: tuple[str, ...]) -> str | None:
+    """The first value that breaks a rule of its own, in the words in which a write is refused."""
+    for batch in stream(table.handle, names):
+        columns = {name: batch.column(name) for name in names}
+        missing = chain.from_iterable(required(table.type.properties[name], columns[name]) for name in names)
+        found = next(chain(missing, value_rules(table.type, columns)), None)
+        if found is not None:
+            return row_error(table.type, columns, found.slice(0, 1).to_pylist()[0]).message
     return None

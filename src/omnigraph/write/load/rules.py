@@ -1,24 +1,17 @@
-"""Rows of one type → valid rows and violations. The rules themselves are in `write/rows.py`.
-
-A rule looks at whole columns and names only the first bad row. Halving the rows until each part is wholly good or one
-bad row gives every bad row its own error, at a cost that follows the bad rows and not the good ones.
-"""
+"""Rows of one type as they were read → valid rows with their lines, and those that break a rule about one row."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
 
 import pyarrow as pa
 
-from omnigraph.errors import InternalError, OmniGraphError
+from omnigraph.errors import OmniGraphError
 from omnigraph.schema.catalog import EdgeType, NodeType
-from omnigraph.write.rows import conform
+from omnigraph.write.conform import split_valid
 
 LINE = "#line"  # no property can be called so
-
-_Good = TypeVar("_Good")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,37 +42,11 @@ def valid_rows(
     Args:
         convert: brings columns nearer to their stored types before the rules see them; may refuse, like a rule.
     """
-    bad: list[BadRow] = []
-
-    def attempt(start: int, count: int) -> RowBatch:
-        part = rows.slice(start, count)
-        conformed = conform(type_, convert(part.drop_columns([LINE])))
-        return RowBatch(conformed.rows.append_column(LINE, part.column(LINE)), conformed.fresh_ids)
-
-    def refuse(position: int, error: OmniGraphError) -> None:
-        bad.append(BadRow(position, rows.column(LINE)[position].as_py(), error))
-
-    good = list(halved(rows.num_rows, attempt, refuse, lambda: len(bad) >= most))
-    return good, bad
-
-
-def halved(
-    count: int,
-    attempt: Callable[[int, int], _Good],
-    refuse: Callable[[int, OmniGraphError], None],
-    enough: Callable[[], bool],
-) -> Iterator[_Good]:
-    """Attempt ranges of positions, largest first; what fails as a single one is refused. In order of position."""
-    waiting = [(0, count)] if count else []
-    while waiting and not enough():
-        start, size = waiting.pop()
-        try:
-            yield attempt(start, size)
-        except InternalError:
-            raise
-        except OmniGraphError as error:
-            if size == 1:
-                refuse(start, error)
-            else:
-                half = size // 2
-                waiting += [(start + half, size - half), (start, half)]
+    lines = rows.column(LINE)
+    good, bad = split_valid(type_, rows.drop_columns([LINE]), most, convert)
+    batches = [
+        RowBatch(part.rows.append_column(LINE, lines.take(part.positions)), part.fresh_ids)
+        for part in good
+        if part.rows.num_rows
+    ]
+    return batches, [BadRow(each.position, lines[each.position].as_py(), each.error) for each in bad]

@@ -1,26 +1,33 @@
-"""Rules about one row: known columns, types, nulls, enum, range, check, id.
+"""Brings rows into the schema of their table: known columns, stored types, ids; and finds the rows that break a rule.
 
 Functions from Arrow to Arrow, no loop over rows, so that the embedded path and the executors of a Spark job run the
-same code. A violation names the property, the value and the row.
+same code. The rules themselves are in `row_rules.py`. A conversion looks at a whole column and names only the first bad
+value; halving the rows until each part converts gives every bad row its own error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.errors import CheckViolation, EnumViolation, InvalidRow, MissingValue, RangeViolation
+from omnigraph.errors import InternalError, InvalidRow, MissingValue, OmniGraphError
 from omnigraph.integers import arrow_bounds
 from omnigraph.schema.arrow import table_schema
-from omnigraph.schema.catalog import EdgeType, NodeType, Property, PropertyType, Scalar
+from omnigraph.schema.catalog import ENDPOINT_COLUMNS, EdgeType, NodeType, PropertyType, Scalar
 from omnigraph.write.identity import first_true, with_ids
-
-_ENDPOINTS = ("src", "dst")
+from omnigraph.write.row_rules import (
+    id_rules,
+    key_rules,
+    required,
+    required_endpoint,
+    row_error,
+    value_rules,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +42,128 @@ class Conformed:
     fresh_ids: bool
 
 
+@dataclass(frozen=True, slots=True)
+class ConformedPart:
+    """Valid rows, and where each of them was among the rows that were given."""
+
+    rows: pa.Table
+    fresh_ids: bool
+    positions: pa.Array
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidAt:
+    """The position of an invalid row, and its first error."""
+
+    position: int
+    error: OmniGraphError
+
+
 def conform(type_: NodeType | EdgeType, rows: pa.Table) -> Conformed:
     """Bring rows into the schema of their table, or raise the first violation."""
-    schema = table_schema(type_)
-    _refuse_unknown(type_, rows, schema)
-    columns: dict[str, Any] = {}
-    for name, prop in type_.properties.items():
-        columns[name] = _property(type_, prop, rows, schema.field(name).type)
-    if isinstance(type_, EdgeType):
-        for name in _ENDPOINTS:
-            columns[name] = _endpoint(type_, name, rows)
-    check_values(type_, columns)
-    typed = pa.table(columns) if columns else pa.table({"": pa.nulls(rows.num_rows)})
-    given = _cast_text(rows.column("id"), "id") if "id" in rows.column_names else None
-    ids, fresh = with_ids(type_, typed, given)
-    return Conformed(pa.table([ids, *(columns[name] for name in schema.names[1:])], schema=schema), fresh)
+    conforming = _Conforming(type_)
+    for found in conforming.run(rows):
+        raise conforming.error(found)
+    return conforming.result()
+
+
+def split_valid(
+    type_: NodeType | EdgeType,
+    rows: pa.Table,
+    most: int | None = None,
+    convert: Callable[[pa.Table], pa.Table] = lambda rows: rows,
+) -> tuple[list[ConformedPart], list[InvalidAt]]:
+    """The rows that are valid, in the schema of their table, and those that are not, both in order.
+
+    Args:
+        most: stop once so many invalid rows are known.
+        convert: brings columns nearer to their stored types before the rules see them; may refuse, like a rule.
+    """
+    good: list[ConformedPart] = []
+    bad: list[InvalidAt] = []
+    waiting = [(0, rows.num_rows)] if rows.num_rows else []
+    while waiting and (most is None or len(bad) < most):
+        start, size = waiting.pop()
+        conforming = _Conforming(type_)
+        found = []
+        try:
+            for each in conforming.run(convert(rows.slice(start, size))):
+                found.append(each)
+        except InternalError:
+            raise
+        except OmniGraphError as error:
+            if size > 1:
+                waiting += [(start + size // 2, size - size // 2), (start, size // 2)]
+            else:
+                bad.append(InvalidAt(start, conforming.error(found[0]) if found else error))
+            continue
+        part, invalid = conforming.split(found, None if most is None else most - len(bad))
+        bad += [InvalidAt(start + each.position, each.error) for each in invalid]
+        good.append(replace(part, positions=pc.add(part.positions, start)))
+    return good, bad
+
+
+class _Conforming:
+    """One attempt to bring rows into the schema of their table."""
+
+    def __init__(self, type_: NodeType | EdgeType) -> None:
+        self._type = type_
+        self._columns: dict[str, Any] = {}
+        self._ids: pa.Array = pa.array([], pa.string())
+        self._fresh = False
+
+    def run(self, rows: pa.Table) -> Iterator[pa.Table]:
+        """Every violation. What cannot be converted is raised."""
+        type_, columns = self._type, self._columns
+        schema = table_schema(type_)
+        _refuse_unknown(type_, rows, schema)
+        for name, prop in type_.properties.items():
+            target = schema.field(name).type
+            is_there = name in rows.column_names
+            columns[name] = (
+                cast_column(rows.column(name), prop.type, target, name) if is_there else pa.nulls(rows.num_rows, target)
+            )
+            yield from required(prop, columns[name])
+        for name in ENDPOINT_COLUMNS if isinstance(type_, EdgeType) else ():
+            if name not in rows.column_names:
+                raise MissingValue(f"edge {type_.name} needs a column '{name}'", type=type_.name, property=name)
+            columns[name] = _cast_text(rows.column(name), name)
+            yield from required_endpoint(name, columns[name])
+        yield from value_rules(type_, columns)
+        if isinstance(type_, NodeType):
+            yield from key_rules(type_, columns)
+        given = _cast_text(rows.column("id"), "id") if "id" in rows.column_names else None
+        typed = pa.table(columns) if columns else pa.table({"": pa.nulls(rows.num_rows)})
+        self._ids, self._fresh = with_ids(type_, typed, given)
+        if given is not None:
+            columns["id"] = given
+            yield from id_rules(type_, self._ids, given)
+
+    def error(self, found: pa.Table) -> OmniGraphError:
+        """The error of the first violation of a table."""
+        return row_error(self._type, self._columns, found.slice(0, 1).to_pylist()[0])
+
+    def result(self) -> Conformed:
+        """All rows."""
+        return Conformed(self._table(), self._fresh)
+
+    def split(self, found: list[pa.Table], most: int | None) -> tuple[ConformedPart, list[InvalidAt]]:
+        """The rows without a violation, and of the others the first violation of each, at most so many."""
+        size = len(self._ids)
+        if not found:
+            return ConformedPart(self._table(), self._fresh, pa.array(np.arange(size))), []
+        table = pa.concat_tables(found)
+        rows, first = np.unique(table.column("row").to_numpy(), return_index=True)
+        invalid = [
+            InvalidAt(violation["row"], row_error(self._type, self._columns, violation))
+            for violation in table.take(pa.array(first[:most])).to_pylist()
+        ]
+        kept = pa.array(np.delete(np.arange(size), rows))
+        return ConformedPart(self._table().take(kept), self._fresh, kept), invalid
+
+    def _table(self) -> pa.Table:
+        schema = table_schema(self._type)
+        return pa.table([self._ids, *(self._columns[name] for name in schema.names[1:])], schema=schema)
 
 
 def _refuse_unknown(type_: NodeType | EdgeType, rows: pa.Table, schema: pa.Schema) -> None:
@@ -60,24 +174,6 @@ def _refuse_unknown(type_: NodeType | EdgeType, rows: pa.Table, schema: pa.Schem
         seen.add(name)
         if schema.get_field_index(name) < 0:
             raise InvalidRow(f"unknown input field '{name}' for '{type_.table_key}'", type=type_.name, property=name)
-
-
-def _property(type_: NodeType | EdgeType, prop: Property, rows: pa.Table, target: pa.DataType) -> pa.Array:
-    name = prop.name
-    if name in rows.column_names:
-        column = cast_column(rows.column(name), prop.type, target, name)
-    else:
-        column = pa.nulls(rows.num_rows, target)
-    if not prop.type.nullable and column.null_count:
-        row = first_true(pc.is_null(column))
-        kind = {Scalar.VECTOR: "vector property", Scalar.BLOB: "blob property"}.get(prop.type.scalar)
-        text = (
-            f"non-nullable {kind} '{name}' has null values"
-            if kind
-            else (f"non-nullable property '{name}' has null or invalid values")
-        )
-        raise MissingValue(text, type=type_.name, property=name, row=row)
-    return column
 
 
 def cast_column(column: pa.ChunkedArray, type_: PropertyType, target: pa.DataType, name: str) -> pa.Array:
@@ -213,81 +309,6 @@ def _refuse_non_finite(array: pa.Array, name: str) -> None:
         raise InvalidRow(f"property '{name}' value {values[row]} is not a finite number", property=name)
 
 
-def _endpoint(type_: EdgeType, name: str, rows: pa.Table) -> pa.Array:
-    if name not in rows.column_names:
-        raise MissingValue(f"edge {type_.name} needs a column '{name}'", type=type_.name, property=name)
-    column = _cast_text(rows.column(name), name)
-    if column.null_count:
-        row = first_true(pc.is_null(column))
-        raise MissingValue(f"edge {type_.name} has a null '{name}'", type=type_.name, property=name, row=row)
-    return column
-
-
 def _cast_text(column: pa.ChunkedArray, name: str) -> pa.Array:
     array = column.combine_chunks()
     return array if array.type == pa.string() else _cast(array, pa.string(), name)
-
-
-def check_values(type_: NodeType | EdgeType, columns: dict[str, Any]) -> None:
-    """Refuse values that break ``@range``, ``@check`` or an enum; only the columns with such a rule are looked at.
-
-    Raises:
-        InvalidRow: names the first value that does.
-    """
-    if isinstance(type_, NodeType):
-        _check_ranges(type_, columns)
-        _check_patterns(type_, columns)
-    for name, prop in type_.properties.items():
-        if prop.type.enum_values is not None:
-            allowed = pa.array(prop.type.enum_values, pa.string())
-            bad = pc.and_(pc.is_valid(columns[name]), pc.invert(pc.is_in(columns[name], value_set=allowed)))
-            row = first_true(bad)
-            if row is not None:
-                raise EnumViolation(
-                    f"invalid enum value '{columns[name][row]}' for {type_.name}.{name} "
-                    f"(expected: {', '.join(prop.type.enum_values)})",
-                    type=type_.name,
-                    property=name,
-                    row=row,
-                )
-
-
-def _check_ranges(type_: NodeType, columns: dict[str, Any]) -> None:
-    for rule in type_.ranges:
-        values = columns[rule.property]
-        if pa.types.is_list(values.type):
-            continue
-        for bound, compare, words in ((rule.low, pc.less, "< min"), (rule.high, pc.greater, "> max")):
-            if bound is None:
-                continue
-            row = first_true(pc.fill_null(compare(values, _bound(bound, values.type)), False))
-            if row is not None:
-                raise RangeViolation(
-                    f"@range violation on {type_.name}.{rule.property}: value {values[row]} {words} {bound}",
-                    type=type_.name,
-                    property=rule.property,
-                    row=row,
-                )
-
-
-def _bound(bound: int | float, type_: pa.DataType) -> pa.Scalar:
-    try:
-        return pa.scalar(bound, type_)
-    except (pa.ArrowInvalid, OverflowError, TypeError):
-        return pa.scalar(float(bound), pa.float64())
-
-
-def _check_patterns(type_: NodeType, columns: dict[str, Any]) -> None:
-    for rule in type_.checks:
-        values = columns[rule.property]
-        if not pa.types.is_string(values.type):
-            continue
-        row = first_true(pc.fill_null(pc.invert(pc.match_substring_regex(values, rule.pattern)), False))
-        if row is not None:
-            raise CheckViolation(
-                f"@check violation on {type_.name}.{rule.property}: value '{values[row]}' "
-                f"does not match pattern '{rule.pattern}'",
-                type=type_.name,
-                property=rule.property,
-                row=row,
-            )
