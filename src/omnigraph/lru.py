@@ -91,6 +91,12 @@ class LruCache(Generic[K, V]):
         with self._lock:
             self._discard(key)
 
+    def discard_if(self, is_outdated: Callable[[K], bool]) -> None:
+        """Forget all keys that a test picks out."""
+        with self._lock:
+            for key in [key for key in self._entries if is_outdated(key)]:
+                self._discard(key)
+
     def clear(self) -> None:
         with self._lock:
             self._entries.clear()

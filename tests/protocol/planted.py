@@ -15,6 +15,7 @@ from omnigraph.storage.commit import protocol, workspace
 from omnigraph.storage.commit.publish import Published, StagedPublish
 from omnigraph.storage.metadata import manifest
 from omnigraph.storage.metadata.branch_entries import BranchEntries, BranchEntry, _path, _text
+from omnigraph.storage.metadata.manifest import table_version_of
 from omnigraph.storage.recovery import finish_write, sweep
 from tests.protocol.store import SimulatedPublisher, SimulatedStore
 
@@ -22,14 +23,14 @@ from tests.protocol.store import SimulatedPublisher, SimulatedStore
 def _drop_and_fork(store: SimulatedStore, snapshot: Any, pin: Any) -> Any:
     """The first write to a branch removes a fork of its name that it does not know."""
     if snapshot.lineage is None or snapshot.owns(pin.branch):
-        return pin.branch, store.tables.at(pin.location, pin.branch, pin.version)
+        return pin.branch, store.tables.at(table_version_of(pin))
     ref = store.tables.ref(pin.location, snapshot.lineage)
     if ref is not None and (ref.parent_branch, ref.parent_version) == (pin.branch, pin.version):
         newest = store.tables.newest(pin.location, snapshot.lineage)
         if newest.version == pin.version:
             return snapshot.lineage, newest
     store.tables.drop_branch(pin.location, snapshot.lineage)
-    return snapshot.lineage, store.tables.fork(pin.location, snapshot.lineage, pin.branch, pin.version)
+    return snapshot.lineage, store.tables.fork(table_version_of(pin), snapshot.lineage)
 
 
 def _take_the_plain_name(store: SimulatedStore, name: str, parent: str) -> tuple[BranchEntry, str | None]:

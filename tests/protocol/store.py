@@ -24,10 +24,10 @@ from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.graph_store import BranchRef, GraphStore
 from omnigraph.storage.metadata import manifest
 from omnigraph.storage.metadata.branch_entries import BranchEntries
-from omnigraph.storage.metadata.manifest import Commit, Head
+from omnigraph.storage.metadata.manifest import Commit, Head, table_version_of
 from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
 from omnigraph.storage.objects.location import Location
-from omnigraph.storage.tables.datasets import OPERATION, Ref
+from omnigraph.storage.tables.datasets import OPERATION, Ref, TableVersion
 from omnigraph.storage.tables.stage_rows import StagedTransaction
 from tests.protocol.world import Change, Process, State, Version
 
@@ -127,7 +127,8 @@ class SimulatedTables:
     def uri(self, path: str, branch: str | None = None) -> str:
         return f"{path}/tree/{branch}" if branch else path
 
-    def at(self, path: str, branch: str | None, version: int, origin: str | None = None) -> SimulatedHandle:
+    def at(self, table: TableVersion) -> SimulatedHandle:
+        path, branch, version = table.location, table.branch, table.version
         files = self._world.lineages.get((path, branch), {})
         if self._do(f"open {path}", lambda: files.get(version)) is None:
             raise CorruptGraph(f"version {version} of {path} is missing")
@@ -198,9 +199,10 @@ class SimulatedTables:
             if place == path
         }
 
-    def fork(self, path: str, branch: str, from_branch: str | None, version: int) -> SimulatedHandle:
+    def fork(self, source_table: TableVersion, branch: str) -> SimulatedHandle:
         """Version file first, ref last, neither of them conditional on the other."""
         world = self._world
+        path, from_branch, version = source_table.location, source_table.branch, source_table.version
         source = world.lineages[path, from_branch][version]
         if self._do(f"fork look {path}", lambda: world.newest_number(path, branch)):
             raise StoreUnavailable(f"could not create branch {branch}: it exists")
@@ -365,4 +367,4 @@ def write(store: SimulatedStore, branch: str, compute: Callable[[Workspace], dic
 def rows_of(store: SimulatedStore, branch: str, key: str) -> Counter[str]:
     """What a branch shows of a table."""
     pin = store.snapshot(branch).pins[key]
-    return Counter(cast(Any, store.tables.at(pin.location, pin.branch, pin.version)).rows())
+    return Counter(cast(Any, store.tables.at(table_version_of(pin))).rows())

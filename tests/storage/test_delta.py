@@ -12,6 +12,7 @@ import pytest
 from omnigraph import limits
 from omnigraph.errors import InputError
 from omnigraph.storage.delta import Method, TableDelta, compare_states, table_delta
+from omnigraph.storage.metadata.manifest import table_version_of
 from omnigraph.storage.tables.row_lookup import find_rows
 from omnigraph.write.change import Change, Mode
 from tests.support.table_histories import KEY, SCHEMA, State, TableHistory, naive_delta
@@ -59,7 +60,7 @@ def _check_places(delta: TableDelta, history: TableHistory, before: State) -> No
     if places is None:
         return
     assert before.pin is not None
-    handle = history.tables.at(before.pin.location, before.pin.branch, before.pin.version, before.pin.origin)
+    handle = history.tables.at(table_version_of(before.pin))
     assert places.sort_by("id").to_pylist() == find_rows(handle, gone).sort_by("id").to_pylist()
 
 
@@ -125,7 +126,7 @@ def test_scattered_changes_are_found_without_reading_the_rest(tmp_path: Path, co
     history.graph.write([Change(KEY, _rows(names, 1), Mode.MERGE)])
     history.record("main", "update")
     pin = history.states[-1].pin
-    fragment = history.tables.at(pin.location, pin.branch, pin.version, pin.origin).get_fragments()[0]
+    fragment = history.tables.at(table_version_of(pin)).get_fragments()[0]
     assert fragment.metadata.deletion_file.file_type == ("array" if count == 3 else "bitmap")
     delta = table_delta(history.tables, history.states[-2].pin, pin)
     assert delta.method is Method.FRAGMENTS

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 import omnigraph as og
 from omnigraph import limits
+from omnigraph.storage.metadata.manifest import table_version_of
 from omnigraph.write.change import Change, Mode
 
 SCHEMA = "node Person { name: String @key  age: I32? }\n"
@@ -25,7 +26,7 @@ def test_writes_of_different_sizes_in_turn_do_not_pile_up_fragments(tmp_path: Pa
         graph.write([people(range(step, step + 1), step)])
         graph.write([people(range(100 * step, 100 * step + 90), step)])
     pin = graph.snapshot().tables["node:Person"]
-    handle = graph._store.tables.at(pin.location, pin.branch, pin.version, pin.origin)
+    handle = graph._store.tables.at(table_version_of(pin))
     assert len(handle.get_fragments()) <= 2 * limits.SMALL_FRAGMENTS
     rows = graph.snapshot().arrow("Person")
     assert (rows.num_rows, len(set(rows.column("id").to_pylist()))) == (6_000, 6_000)

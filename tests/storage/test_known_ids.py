@@ -21,12 +21,12 @@ from tests.support.small_graphs import people, persons, without
 
 @pytest.fixture(autouse=True)
 def knowing_nothing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(fragment_pruning, "_kept", fragment_pruning._IdColumns())
+    monkeypatch.setattr(fragment_pruning, "_kept", fragment_pruning.id_columns())
     yield
 
 
 def _forget() -> None:
-    fragment_pruning._kept = fragment_pruning._IdColumns()
+    fragment_pruning._kept = fragment_pruning.id_columns()
 
 
 def _table(graph: og.Graph, branch: str = "main", at: int | None = None) -> Handle:
@@ -98,11 +98,12 @@ def test_a_few_rows_cut_from_a_large_table_do_not_keep_all_of_it(
 
 def test_what_is_kept_is_bounded_and_the_answers_stay_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "KNOWN_ID_BYTES", 200)  # some twenty ids of one-row fragments
+    _forget()
     graph = people(tmp_path / "g")
     for number in range(30):
         graph.write([persons(f"p{number}")])
-    assert 0 < fragment_pruning._kept._bytes <= 200
-    assert len(fragment_pruning._kept._ids) < 30
+    assert 0 < fragment_pruning._kept.size <= 200
+    assert len(fragment_pruning._kept) < 30
     for number in range(30):
         assert find_rows(_table(graph), pa.array([f"p{number}", "nobody"])).num_rows == 1
 
@@ -137,8 +138,9 @@ def test_ids_of_only_so_many_fragments_are_kept_however_few_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "KNOWN_ID_FRAGMENTS", 3)
+    _forget()
     graph = people(tmp_path / "g")
     for number in range(6):
         graph.write([persons(f"p{number}")])
-        assert len(fragment_pruning._kept._ids) <= 3
+        assert len(fragment_pruning._kept) <= 3
     assert find_rows(_table(graph), pa.array(["p0", "p5"])).num_rows == 2

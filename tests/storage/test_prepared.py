@@ -22,6 +22,7 @@ from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import commit_log, manifest
 from omnigraph.storage.metadata.manifest import Commit, Pin
 from omnigraph.storage.metadata.manifest_snapshot import fold
+from omnigraph.storage.tables.datasets import TableVersion
 from omnigraph.storage.tables.stage_columns import stage_new
 from omnigraph.storage.tables.stage_rows import stage_overwrite
 from omnigraph.write.change import Change
@@ -137,7 +138,7 @@ def test_a_pointer_to_an_older_version_is_refused(tmp_path: Path) -> None:
 def test_a_version_that_is_handed_to_another_lineage_has_one_row(tmp_path: Path) -> None:
     graph = _graph(tmp_path / "g")
     pin = graph.snapshot().tables["node:Person"]
-    graph._store.tables.fork(pin.location, "side", None, pin.version)
+    graph._store.tables.fork(TableVersion(pin.location, None, pin.version), "side")
     handed = replace(pin, branch="side")
     _run(graph._store, lambda _: Prepared(None, pointers={"node:Person": handed}))
     assert graph.snapshot().tables["node:Person"] == handed

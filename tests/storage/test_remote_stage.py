@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
+from omnigraph.storage.metadata.manifest import table_version_of
+from omnigraph.storage.objects.location import parse_location
 from omnigraph.storage.tables.task_staging import StageTable, remove_staged, write_rows
 from tests.support.small_graphs import ids_of, people
 
@@ -19,7 +21,7 @@ def graph(tmp_path: Path) -> og.Graph:
 
 def _table(graph: og.Graph) -> StageTable:
     pin = graph.snapshot().tables["node:Person"]
-    return StageTable(graph.uri, {}, pin.location, pin.branch, pin.version)
+    return StageTable(parse_location(graph.uri), table_version_of(pin))
 
 
 def _staged(graph: og.Graph) -> tuple[StageTable, list[str], list[Path]]:
@@ -30,7 +32,7 @@ def _staged(graph: og.Graph) -> tuple[StageTable, list[str], list[Path]]:
 
 
 def _files(graph: og.Graph, table: StageTable) -> list[Path]:
-    return sorted(Path(graph.uri, table.path, "data").glob("*.lance"))
+    return sorted(Path(graph.uri, table.version.location, "data").glob("*.lance"))
 
 
 def test_staged_files_that_nobody_uses_are_removed(graph: og.Graph) -> None:

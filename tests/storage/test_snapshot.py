@@ -20,6 +20,7 @@ from omnigraph.storage.metadata import manifest
 from omnigraph.storage.metadata import manifest_snapshot as snapshots
 from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot, fold, read_snapshot
 from omnigraph.storage.objects.location import parse_location
+from omnigraph.storage.tables.datasets import TableVersion
 from omnigraph.write.change import Change, Mode
 from tests.support import foreign_writer
 from tests.support.small_graphs import people, persons, without
@@ -434,7 +435,7 @@ def test_a_snapshot_of_an_old_version_stays_what_it_was(tmp_path: Path) -> None:
         assert snapshot.arrow("Person").num_rows == number + 1
         again = graph.snapshot(at=snapshot.version)
         assert dict(again.tables) == dict(snapshot.tables)
-        handle = graph._store.tables.at("__manifest", None, snapshot.version, "test")
+        handle = graph._store.tables.at(TableVersion("__manifest", None, snapshot.version, "test"))
         _assert_equal(read_snapshot(handle, "main"), fold(handle, "main"))
 
 
@@ -462,4 +463,5 @@ def test_a_graph_keeps_few_versions_of_a_table_open(tmp_path: Path) -> None:
     for number in range(limits.OPEN_VERSIONS + 4):
         graph.write([persons(f"p{number}")])
         graph.snapshot().arrow("Person")
-    assert max(map(len, graph._store.tables._open.values())) == limits.OPEN_VERSIONS
+    open_tables = graph._store.tables._open._entries
+    assert max(len(versions) for versions, _ in open_tables.values()) == limits.OPEN_VERSIONS

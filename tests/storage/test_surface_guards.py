@@ -20,7 +20,7 @@ from obstore.store import LocalStore
 
 from omnigraph.storage.commit import transaction_json
 from omnigraph.storage.objects.location import parse_location
-from omnigraph.storage.tables.datasets import Tables, version_file
+from omnigraph.storage.tables.datasets import Tables, TableVersion, version_file
 from omnigraph.storage.tables.stage_rows import StagedTransaction
 from tests.support.small_graphs import run_child
 from tests.support.transactions import transaction_of
@@ -410,8 +410,8 @@ def test_the_kind_of_an_index_is_told_by_its_type(
 def test_branches_are_listed_with_parent_and_identifier(tmp_path: Path) -> None:
     _table(tmp_path / "t", "a")
     tables = Tables(parse_location(tmp_path))
-    tables.fork("t", "one", None, 1)
-    tables.fork("t", "two/x", "one", 1)
+    tables.fork(TableVersion("t", None, 1), "one")
+    tables.fork(TableVersion("t", "one", 1), "two/x")
     listed = tables.branches("t")
     assert sorted(listed) == ["one", "two/x"]
     assert (listed["one"]["parent_branch"], listed["two/x"]["parent_branch"]) == (None, "one")

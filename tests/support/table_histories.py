@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 import omnigraph as og
-from omnigraph.storage.metadata.manifest import Pin
+from omnigraph.storage.metadata.manifest import Pin, table_version_of
 from omnigraph.write.change import Change, Mode
 
 KEY = "node:Item"
@@ -143,7 +143,7 @@ class TableHistory:
         return self.graph.snapshot().tables[KEY]
 
     def _shown(self, pin: Pin) -> dict[str, dict[str, Any]]:
-        handle = self.tables.at(pin.location, pin.branch, pin.version, pin.origin)
+        handle = self.tables.at(table_version_of(pin))
         rows = handle.to_table(blob_handling="all_binary").to_pylist()
         return {row["id"]: row for row in rows}
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 import omnigraph as og
+from omnigraph.storage.metadata.manifest import table_version_of
 from omnigraph.upkeep.indexes import PendingIndex
 from omnigraph.write.change import Change, Mode
 from tests.support.small_graphs import people, persons
@@ -61,7 +62,7 @@ def _links(*pairs: tuple[str, str]) -> Change:
 
 def _handle(graph: og.Graph, key: str, branch: str = "main") -> Any:
     pin = graph.snapshot(branch).tables[key]
-    return graph._store.tables.at(pin.location, pin.branch, pin.version, pin.origin)
+    return graph._store.tables.at(table_version_of(pin))
 
 
 def _built(graph: og.Graph, key: str, branch: str = "main") -> dict[str, str]:

@@ -12,6 +12,7 @@ import pytest
 from lance import LanceDataset
 
 import omnigraph as og
+from omnigraph.storage.metadata.manifest import table_version_of
 from omnigraph.storage.tables.row_lookup import find_rows
 from omnigraph.write.change import Change, Mode
 
@@ -35,7 +36,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
 
 def _handle(graph: og.Graph, key: str) -> LanceDataset:
     pin = graph.snapshot().tables[key]
-    handle: LanceDataset = graph._store.tables.at(pin.location, pin.branch, pin.version, pin.origin)
+    handle: LanceDataset = graph._store.tables.at(table_version_of(pin))
     return handle
 
 

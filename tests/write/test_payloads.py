@@ -10,6 +10,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import EndpointMissing, KeyConflict, UniqueViolation
+from omnigraph.storage.metadata.manifest import table_version_of
 from omnigraph.storage.tables.row_lookup import find_rows
 from omnigraph.write.change import Change, Mode
 from tests.support.small_graphs import ids_of
@@ -81,7 +82,7 @@ def test_every_payload_comes_back_as_it_was(graph: og.Graph) -> None:
 def test_a_payload_finds_itself_and_nothing_else(graph: og.Graph) -> None:
     """One at a time through the filter, the way a small write looks its ids up."""
     pin = graph.snapshot().tables["node:Thing"]
-    handle = graph._store.tables.at(pin.location, pin.branch, pin.version, pin.origin)
+    handle = graph._store.tables.at(table_version_of(pin))
     for payload in CORPUS[::3]:
         assert find_rows(handle, pa.array([payload])).column("id").to_pylist() == [payload]
         assert find_rows(handle, pa.array([f"{payload}?"])).num_rows == (f"{payload}?" in CORPUS)

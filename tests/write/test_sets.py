@@ -18,6 +18,7 @@ from omnigraph.errors import (
     PreconditionFailed,
     UniqueViolation,
 )
+from omnigraph.storage.metadata.manifest import table_version_of
 from omnigraph.write.change import Change, Mode
 from tests.support.small_graphs import ids_of, rows_of, without
 
@@ -322,7 +323,7 @@ def test_a_write_can_insist_on_the_head(graph: og.Graph) -> None:
 def test_rows_that_stay_keep_their_identity_and_versions(graph: og.Graph) -> None:
     def physical() -> dict[str, tuple[int, int]]:
         pin = graph.snapshot().tables["node:Person"]
-        handle = graph._store.tables.at(pin.location, pin.branch, pin.version, pin.origin)
+        handle = graph._store.tables.at(table_version_of(pin))
         names = ["id", "_row_created_at_version"]
         rows = handle.scanner(columns=names, with_row_id=True).to_table().to_pylist()
         return {row["id"]: (row["_rowid"], row["_row_created_at_version"]) for row in rows}

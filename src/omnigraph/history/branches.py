@@ -32,7 +32,7 @@ from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
 from omnigraph.storage.objects.error_mapping import STORE_EXCEPTIONS
 from omnigraph.storage.objects.locks import CONTROL
 from omnigraph.storage.recovery.sweep import discard_records, heal_branch
-from omnigraph.storage.tables.datasets import Handle
+from omnigraph.storage.tables.datasets import Handle, TableVersion
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def _free_entry(store: GraphStore, name: str, parent: str) -> tuple[BranchEntry,
 
 def _forked(store: GraphStore, entry: BranchEntry, parent: BranchRef, version: int) -> Handle:
     try:
-        return store.tables.fork(manifest.PATH, entry.lineage, parent.lineage, version)
+        return store.tables.fork(TableVersion(manifest.PATH, parent.lineage, version), entry.lineage)
     except StorageError as error:
         if not _is_there(store, entry, error):
             raise

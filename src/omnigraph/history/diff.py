@@ -22,7 +22,7 @@ from omnigraph.history.recent_deltas import recent_deltas
 from omnigraph.storage.delta import DELETE, OPS, OrderedChanges, require_comparable
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import commit_log
-from omnigraph.storage.metadata.manifest import Pin
+from omnigraph.storage.metadata.manifest import Pin, table_version_of
 from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
 from omnigraph.storage.tables.table_scan import AdaptiveBatches
 
@@ -299,4 +299,4 @@ def _is_same(pair: TablePair) -> bool:
     old, new = pair.before, pair.after
     if old is None or new is None:
         return False
-    return (old.location, old.branch, old.version, old.origin) == (new.location, new.branch, new.version, new.origin)
+    return table_version_of(old) == table_version_of(new)

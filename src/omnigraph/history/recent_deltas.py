@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from omnigraph import limits
 from omnigraph.storage.delta import OrderedChanges, table_delta
 from omnigraph.storage.graph_store import GraphStore
-from omnigraph.storage.metadata.manifest import Pin
+from omnigraph.storage.metadata.manifest import Pin, table_version_of
 
 _Key = tuple[tuple[object, ...] | None, tuple[object, ...] | None, tuple[str, ...]]
 
@@ -56,7 +56,7 @@ def recent_deltas(store: GraphStore) -> RecentDeltas:
 
 
 def _place(pin: Pin | None) -> tuple[object, ...] | None:
-    return None if pin is None else (pin.location, pin.branch, pin.version, pin.origin, pin.row_count)
+    return None if pin is None else (table_version_of(pin), pin.row_count)
 
 
 def _is_unmistakable(pin: Pin | None) -> bool:

@@ -31,7 +31,7 @@ from omnigraph.spark.loading.stage_task import StageConfig
 from omnigraph.spark.loading.staged import Staging
 from omnigraph.spark.suspects import Close, Scene, Suspects, collapsed
 from omnigraph.storage.commit.workspace import Workspace
-from omnigraph.storage.tables.datasets import Handle
+from omnigraph.storage.tables.datasets import Handle, TableVersion
 from omnigraph.storage.tables.task_staging import StageTable, stored_fragments
 from omnigraph.write.change import Mode
 from omnigraph.write.load.commit_load import in_input_order, refuse_emptying
@@ -102,7 +102,7 @@ class LoadCheck:
 
     def _address(self, key: str) -> StageTable:
         pin = self._workspace.snapshot.pins[key]
-        return StageTable.of(self._workspace.store.location, pin.location, pin.branch, pin.version)
+        return StageTable(self._workspace.store.location, TableVersion(pin.location, pin.branch, pin.version))
 
     def check(self, found: list[Violation], stage: Stage) -> Checked:
         """Leave out rows that may be left out, or raise the first violation."""

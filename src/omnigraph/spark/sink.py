@@ -32,6 +32,7 @@ from omnigraph.storage.commit.sidecar import WriterKind
 from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.objects.location import Location
+from omnigraph.storage.tables.datasets import TableVersion
 from omnigraph.storage.tables.task_staging import StageTable, remove_staged
 from omnigraph.upkeep.indexes import ensure_indices
 from omnigraph.write.change import Mode, type_of
@@ -129,8 +130,10 @@ class Sink(DataSourceArrowWriter):
         if snapshot.identity != self._identity:
             raise ReadSetChanged(f"branch '{snapshot.branch}'", self._identity, snapshot.identity)
         pin = snapshot.pins.get(self._key)
-        if pin is None or pin.location != self._table.path:
-            raise ReadSetChanged(f"the table of '{self._key}'", self._table.path, pin.location if pin else "none")
+        if pin is None or pin.location != self._table.version.location:
+            raise ReadSetChanged(
+                f"the table of '{self._key}'", self._table.version.location, pin.location if pin else "none"
+            )
 
     def _part(self, table: pa.Table | None) -> Part:
         return Part(_NAME, Format.ARROW, type_of(self._catalog, self._key), table)
@@ -149,4 +152,4 @@ def _stage_table(store: GraphStore, branch: str, key: str) -> tuple[StageTable, 
     """Where the rows go, and which branch of this name it is. A branch gets its own lineage of the table."""
     snapshot = store.snapshot(known_branch(branch))
     pin, handle = Workspace(store, snapshot).writable(key)
-    return StageTable.of(store.location, pin.location, pin.branch, handle.version), snapshot.identity
+    return StageTable(store.location, TableVersion(pin.location, pin.branch, handle.version)), snapshot.identity

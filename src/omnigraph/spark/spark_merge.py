@@ -35,7 +35,7 @@ from omnigraph.storage.commit.prepared import PreparedTable
 from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.tables.blob_columns import has_blobs
-from omnigraph.storage.tables.datasets import Handle
+from omnigraph.storage.tables.datasets import Handle, TableVersion
 from omnigraph.storage.tables.row_equality import differing_rows
 from omnigraph.storage.tables.row_lookup import RowIds, RowLocations, locate, rows_at
 from omnigraph.storage.tables.table_scan import AdaptiveBatches, TableAt
@@ -170,7 +170,7 @@ class SparkMerge:
     def _stage(self, workspace: Workspace, change: Resolved) -> PreparedTable:
         key = change.type.table_key
         pin, handle = workspace.writable(key)
-        table = StageTable.of(self._store.location, pin.location, pin.branch, handle.version)
+        table = StageTable(self._store.location, TableVersion(pin.location, pin.branch, handle.version))
         put, replaced, removed = self._puts[key], found_rows(change.replaced), found_rows(change.removed)
         fragments: list[str] = []
         self._written.append((table, fragments))

@@ -23,13 +23,13 @@ from omnigraph.errors import (
 from omnigraph.storage.metadata import manifest, migrate
 from omnigraph.storage.metadata.branch_entries import BranchEntries, BranchEntry
 from omnigraph.storage.metadata.commit_mirror import Mirror
-from omnigraph.storage.metadata.manifest import Pin
+from omnigraph.storage.metadata.manifest import Pin, table_version_of
 from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot, read_snapshot
 from omnigraph.storage.objects.error_mapping import store_errors
 from omnigraph.storage.objects.location import Location
 from omnigraph.storage.objects.locks import Sections
 from omnigraph.storage.objects.object_store import ObjectStore
-from omnigraph.storage.tables.datasets import Handle, Tables
+from omnigraph.storage.tables.datasets import Handle, Tables, TableVersion
 from omnigraph.storage.tables.recent_changes import RecentChanges
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class GraphStore:
         self.entries = BranchEntries(self.objects)
         self.sections = Sections(location, self.objects)
         self.mirror = Mirror(self.tables, self.sections, self._is_current)
-        self.forks: dict[tuple[str, str | None, int, str], str] = {}
+        self.forks: dict[tuple[TableVersion, str], str] = {}
         self._newest: dict[str, ManifestSnapshot] = {}
         self._lock = threading.Lock()
 
@@ -121,7 +121,7 @@ class GraphStore:
     def _manifest_after(self, ref: BranchRef, known: ManifestSnapshot) -> Handle:
         """The newest manifest of main by the number of its version; looking for the newest of many takes longer."""
         with contextlib.suppress(HistoricalVersionReclaimed), store_errors("look at the manifest"):
-            return self.tables.at(manifest.PATH, None, known.handle.latest_version, known.identity)
+            return self.tables.at(TableVersion(manifest.PATH, None, known.handle.latest_version, known.identity))
         return self._newest_manifest(ref)
 
     def _is_newest(self, snapshot: ManifestSnapshot) -> bool:
@@ -159,7 +159,7 @@ class GraphStore:
     def _manifest_at(self, ref: BranchRef, version: int) -> Handle:
         try:
             if 0 < version < _VERSIONS:
-                return self.tables.at(manifest.PATH, ref.lineage, version, ref.identity)
+                return self.tables.at(TableVersion(manifest.PATH, ref.lineage, version, ref.identity))
         except HistoricalVersionReclaimed as error:
             if version <= self._newest_manifest(ref).version:
                 raise HistoricalVersionReclaimed(
@@ -178,7 +178,7 @@ class GraphStore:
             HistoricalVersionReclaimed: only old states had it. Names the type, not the file.
         """
         try:
-            return self.tables.at(pin.location, pin.branch, pin.version, pin.origin)
+            return self.tables.at(table_version_of(pin))
         except HistoricalVersionReclaimed as error:
             name = pin.table_key.partition(":")[2]
             if self._is_shown(pin):

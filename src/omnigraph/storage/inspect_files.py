@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from types import TracebackType
 from typing import Any, Self
 
@@ -25,12 +25,11 @@ import pyarrow as pa
 from omnigraph import limits
 from omnigraph.errors import CorruptGraph, OmniGraphError
 from omnigraph.storage.metadata import manifest
-from omnigraph.storage.metadata.manifest import Pin
 from omnigraph.storage.objects.error_mapping import READ_EXCEPTIONS, panics_as_damage, reason, store_errors
 from omnigraph.storage.objects.location import Location
 from omnigraph.storage.tables import digests
 from omnigraph.storage.tables.blob_columns import AS_BYTES, is_blob
-from omnigraph.storage.tables.datasets import Handle, Tables
+from omnigraph.storage.tables.datasets import Handle, Tables, TableVersion
 from omnigraph.storage.tables.filters import equals, one_of
 from omnigraph.storage.tables.row_lookup import is_understood, select_rows
 
@@ -259,13 +258,13 @@ class ValueProcess:
     ) -> None:
         self._end()
 
-    def digests(self, pin: Pin, file: DataFile) -> list[str]:
+    def digests(self, table: TableVersion, file: DataFile) -> list[str]:
         """The digests of the columns that a file has now.
 
         Raises:
             CorruptGraph: the file cannot be decoded.
         """
-        request = [pin.location, pin.branch, pin.version, file.fragment, [name for name, _ in file.columns]]
+        request = [asdict(table), file.fragment, [name for name, _ in file.columns]]
         child = self._started()
         answer = self._ask(child, request) if child else _answer(Tables(self._location), request, lambda: None)
         if "damage" in answer:
@@ -296,9 +295,9 @@ class ValueProcess:
 
 
 def _answer(tables: Tables, request: Sequence[Any], sign_of_life: Callable[[], None]) -> dict[str, Any]:
-    path, branch, version, fragment, columns = request
+    table, fragment, columns = request
     try:
-        return {"digests": read_digests(tables.fresh(path, branch, version), fragment, columns, sign_of_life)}
+        return {"digests": read_digests(tables.fresh(TableVersion(**table)), fragment, columns, sign_of_life)}
     except DAMAGE as error:
         return {"damage": damage_of(error)}
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from omnigraph import limits
 from omnigraph.errors import HistoricalVersionReclaimed
 from omnigraph.storage.graph_store import GraphStore
-from omnigraph.storage.metadata.manifest import Pin
+from omnigraph.storage.metadata.manifest import Pin, table_version_of
 from omnigraph.storage.objects.error_mapping import store_errors
 from omnigraph.storage.tables.datasets import Handle
 from omnigraph.storage.tables.filters import one_of
@@ -102,7 +102,9 @@ class TableReader:
             return None
         tables = self._store.tables
         lost, regained = moved_rows(
-            OpenedTable(tables, older.pin, past), OpenedTable(tables, self.pin, now), different.thinned
+            OpenedTable(tables, table_version_of(older.pin), past),
+            OpenedTable(tables, table_version_of(self.pin), now),
+            different.thinned,
         )
         if len(regained):
             return None  # an older state was restored

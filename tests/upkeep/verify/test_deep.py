@@ -17,7 +17,9 @@ import omnigraph as og
 from omnigraph import limits
 from omnigraph.storage.inspect_files import ValueProcess, data_files, recorded_digests
 from omnigraph.storage.metadata import manifest
+from omnigraph.storage.metadata.manifest import table_version_of
 from omnigraph.storage.metadata.manifest_snapshot import fold
+from omnigraph.storage.tables.datasets import TableVersion
 from omnigraph.upkeep.verify import Problem
 from omnigraph.write.change import Change, Mode
 from tests.upkeep.verify.damage import append_raw, folder, only_file
@@ -97,24 +99,24 @@ def test_a_flipped_bit_changes_no_value_unseen(graph: og.Graph, column: str) -> 
     """Each byte of a column in turn: a reader gets what was written, or the digest of just this column says no."""
     path, pin = data_file(graph), graph._store.snapshot("main").pins["node:Thing"]
     content, tables = path.read_bytes(), graph._store.tables
-    (file,) = data_files(tables.at(pin.location, None, pin.version))
+    (file,) = data_files(tables.at(TableVersion(pin.location, None, pin.version)))
     recorded = file.recorded(recorded_digests(graph._store.snapshot("main").handle))
     assert recorded is not None
-    rows, found = _rows(tables.at(pin.location, None, pin.version)), []
+    rows, found = _rows(tables.at(TableVersion(pin.location, None, pin.version))), []
     with ValueProcess(graph._store.location) as process:
         for position, size in _pages(path)[column]:
             for place in range(position, position + size, 3):
                 path.write_bytes(content)
                 flip(path, place)
                 try:
-                    read = process.digests(pin, file)
+                    read = process.digests(table_version_of(pin), file)
                 except og.errors.CorruptGraph:
                     continue  # said so
                 wrong = [name for (name, _), *two in zip(file.columns, read, recorded, strict=True) if two[0] != two[1]]
                 assert wrong in ([], [column])
                 found.append(read != recorded)
                 if read == recorded:
-                    assert _rows(tables.fresh(pin.location, None, pin.version)) == rows
+                    assert _rows(tables.fresh(TableVersion(pin.location, None, pin.version))) == rows
     assert any(found)
 
 

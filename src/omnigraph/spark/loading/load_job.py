@@ -32,7 +32,7 @@ from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.manifest import Commit, Pin
 from omnigraph.storage.objects import user_files
-from omnigraph.storage.tables.datasets import Handle
+from omnigraph.storage.tables.datasets import Handle, TableVersion
 from omnigraph.storage.tables.task_staging import (
     StageTable,
     remove_staged,
@@ -145,7 +145,7 @@ class LoadJob:
         return {key: self._stage_table(*workspace.writable(key)) for key in sorted(named) if key in snapshot.pins}
 
     def _stage_table(self, pin: Pin, handle: Handle) -> StageTable:
-        return StageTable.of(self._target.store.location, pin.location, pin.branch, handle.version)
+        return StageTable(self._target.store.location, TableVersion(pin.location, pin.branch, handle.version))
 
     def _read_files(self, stage: Stage) -> None:
         tasks = tasks_of(self._config.splits)
@@ -216,8 +216,10 @@ class LoadJob:
             if key not in snapshot.pins or key not in self._tables:
                 name = type_of(self._target.catalog, key).name
                 raise TypeNotFound(f"type '{name}' does not exist on branch '{snapshot.branch}'")
-            if snapshot.pins[key].location != self._tables[key].path:
-                raise ReadSetChanged(f"the table of '{key}'", self._tables[key].path, snapshot.pins[key].location)
+            if snapshot.pins[key].location != self._tables[key].version.location:
+                raise ReadSetChanged(
+                    f"the table of '{key}'", self._tables[key].version.location, snapshot.pins[key].location
+                )
 
     def _prepare_table(self, workspace: Workspace, key: str) -> PreparedTable | None:
         pieces = self.staging.pieces(key, self.checked.dropped_of(key))

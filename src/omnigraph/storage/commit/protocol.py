@@ -37,7 +37,7 @@ from omnigraph.storage.commit.sidecar import CommitDraft, Pointer, Sidecar, Tabl
 from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import commit_log, schema_files
-from omnigraph.storage.metadata.manifest import Commit, Pin
+from omnigraph.storage.metadata.manifest import Commit, Pin, table_version_of
 from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
 from omnigraph.storage.objects import durable
 from omnigraph.storage.objects.error_mapping import store_errors
@@ -241,7 +241,7 @@ def _commit(
     made = {pin.table_key: pin for pin in change.pins}
     for table, handle in zip(record.tables, handles, strict=True):
         pin, shown = made[table.table_key], base.pins.get(table.table_key)
-        store.tables.remember(pin.location, pin.branch, pin.origin, handle)
+        store.tables.remember(table_version_of(pin), handle)
         if shown is not None:
             store.recent_changes.keep(pin, shown, prepared.tables[table.table_key].staged.pending, handle)
     _finish(store, record)

@@ -15,9 +15,9 @@ from typing import Any
 from omnigraph import failpoints, ids, limits
 from omnigraph.errors import StorageError
 from omnigraph.storage.graph_store import GraphStore
-from omnigraph.storage.metadata.manifest import Pin
+from omnigraph.storage.metadata.manifest import Pin, table_version_of
 from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
-from omnigraph.storage.tables.datasets import Handle
+from omnigraph.storage.tables.datasets import Handle, TableVersion
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def writable(store: GraphStore, snapshot: ManifestSnapshot, pin: Pin) -> tuple[s
     """A table at its pin, on a lineage that only the snapshot's branch commits to: its name and the table."""
     if snapshot.lineage is None or snapshot.owns(pin.branch):
         return pin.branch, store.table(pin)
-    place = (pin.location, pin.branch, pin.version, snapshot.identity)
+    place = (table_version_of(pin), snapshot.identity)
     own = store.forks.get(place, snapshot.lineage)
     handle = _forked(store, pin, own)
     if handle is None:
@@ -70,7 +70,7 @@ def _forked(store: GraphStore, pin: Pin, lineage: str) -> Handle | None:
                 raise
     if found is None or (found.parent_branch, found.parent_version) != (pin.branch, pin.version):
         return None
-    handle = store.tables.at(pin.location, lineage, pin.version)
+    handle = store.tables.at(TableVersion(pin.location, lineage, pin.version))
     return handle if _content(handle) == _content(store.table(pin)) else None
 
 
@@ -88,6 +88,6 @@ def _deletions(fragment: Any) -> str | None:
 
 def _fork(store: GraphStore, pin: Pin, lineage: str) -> Handle:
     failpoints.reach("fork.before_create")
-    handle = store.tables.fork(pin.location, lineage, pin.branch, pin.version)
+    handle = store.tables.fork(table_version_of(pin), lineage)
     failpoints.reach("fork.post_create_pre_open")
     return handle

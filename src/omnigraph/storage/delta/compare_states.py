@@ -28,7 +28,7 @@ from omnigraph.storage.delta.changed_rows import (
 )
 from omnigraph.storage.delta.fragment_diff import OpenedTable, plan, rows_by_row_id
 from omnigraph.storage.delta.matched_columns import Matched, match, side_of
-from omnigraph.storage.metadata.manifest import Pin
+from omnigraph.storage.metadata.manifest import Pin, table_version_of
 from omnigraph.storage.objects.error_mapping import READ_EXCEPTIONS, store_errors
 from omnigraph.storage.tables.datasets import Handle, Tables
 from omnigraph.storage.tables.row_equality import Mask
@@ -48,7 +48,7 @@ def _versions_are_exact(tables: Tables, before: Pin, after: Pin) -> bool:
     old, new = (before, after) if before.version <= after.version else (after, before)
     if not _same_lineage(tables, old, new) or new.version - old.version > limits.DELTA_TRANSACTIONS:
         return False
-    handle = tables.at(new.location, new.branch, new.version, new.origin)
+    handle = tables.at(table_version_of(new))
     if not handle.has_stable_row_ids:
         return False
     return all(_is_understood(handle, version) for version in range(old.version + 1, new.version + 1))
@@ -119,7 +119,12 @@ def table_delta(tables: Tables, before: Pin | None, after: Pin | None, *, method
         ChangeSchemaBoundary: both states have rows, of different properties.
         InputError: the method asked for is not exact here.
     """
-    if before is not None and after is not None and _place(before) == _place(after) and method is None:
+    if (
+        before is not None
+        and after is not None
+        and table_version_of(before) == table_version_of(after)
+        and method is None
+    ):
         return TableDelta(
             Method.FRAGMENTS, _nothing(), side_of(_handle(tables, before)), side_of(_handle(tables, after))
         )
@@ -158,7 +163,7 @@ def _find(tables: Tables, before: Pin, after: Pin, matched: Matched, asked: Meth
     is_cheap = plan.rewritten_rows <= limits.DELTA_REWRITTEN_ROWS
     if asked is None and not is_cheap and _versions_are_exact(tables, before, after):
         return Method.VERSIONS, _version_candidates(old, new)
-    states = OpenedTable(tables, before, old), OpenedTable(tables, after, new)
+    states = OpenedTable(tables, table_version_of(before), old), OpenedTable(tables, table_version_of(after), new)
     return Method.FRAGMENTS, fragment_diff.candidates(*states, matched, plan)
 
 
@@ -184,9 +189,5 @@ def _every_row(handle: Handle) -> RowSet:
         return rows_of(handle.scanner(columns=[ID], with_row_id=True).to_table())
 
 
-def _place(pin: Pin) -> tuple[str, str | None, int, str | None]:
-    return pin.location, pin.branch, pin.version, pin.origin
-
-
 def _handle(tables: Tables, pin: Pin) -> Handle:
-    return tables.at(pin.location, pin.branch, pin.version, pin.origin)
+    return tables.at(table_version_of(pin))

@@ -20,9 +20,8 @@ import pyarrow as pa
 from omnigraph import limits
 from omnigraph.storage.delta.changed_rows import ID, Candidates, RowSet, no_rows, rows_of
 from omnigraph.storage.delta.matched_columns import Matched, TableSide
-from omnigraph.storage.metadata.manifest import Pin
 from omnigraph.storage.objects.error_mapping import READ_EXCEPTIONS, store_errors
-from omnigraph.storage.tables.datasets import Handle, Tables
+from omnigraph.storage.tables.datasets import Handle, Tables, TableVersion
 from omnigraph.storage.tables.row_lookup import RowIds, existing_rows, row_ids_in_metadata, rows_at_addresses
 
 Offsets = npt.NDArray[np.int64]
@@ -37,7 +36,7 @@ class OpenedTable:
     """One state of a table and what opens its files."""
 
     tables: Tables
-    pin: Pin
+    version: TableVersion
     handle: Handle
 
 
@@ -125,10 +124,10 @@ class _Fragment:
 
     def _listed(self, path: str) -> Offsets | None:
         """A deletion file lies with the branch that wrote it: this one, or most often the table's main lineage."""
-        pin = self._state.pin
-        content = self._state.tables.read_file(pin.location, pin.branch, path)
-        if content is None and pin.branch is not None:
-            content = self._state.tables.read_file(pin.location, None, path)
+        table = self._state.version
+        content = self._state.tables.read_file(table.location, table.branch, path)
+        if content is None and table.branch is not None:
+            content = self._state.tables.read_file(table.location, None, path)
         if content is None:
             return None
         try:

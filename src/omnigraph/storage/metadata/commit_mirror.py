@@ -37,7 +37,7 @@ from omnigraph.storage.objects.error_mapping import (
 )
 from omnigraph.storage.objects.locks import CONTROL, Sections
 from omnigraph.storage.objects.process import is_forked, return_memory
-from omnigraph.storage.tables.datasets import DATA_STORAGE_VERSION, Handle, Tables
+from omnigraph.storage.tables.datasets import DATA_STORAGE_VERSION, Handle, Tables, TableVersion
 
 COMMITS_SCHEMA = pa.schema(
     [
@@ -305,7 +305,7 @@ def _make_mirror(tables: Tables, lineage: str | None, sections: Sections) -> Non
         if tables.ref(COMMITS_PATH, lineage) is None:
             if tables.is_local:
                 tables.drop_branch(COMMITS_PATH, lineage)  # files of a fork that died before its ref
-            tables.fork(COMMITS_PATH, lineage, None, 1)
+            tables.fork(TableVersion(COMMITS_PATH, None, 1), lineage)
 
 
 def _append_missing(tables: Tables, path: str, branch: str | None, rows: pa.Table) -> tuple[Handle, bool]:

@@ -8,7 +8,6 @@ Every publish writes its own file, so whoever goes back in time from a head read
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Set
 from typing import Any
@@ -18,6 +17,7 @@ import pyarrow.compute as pc
 
 from omnigraph import limits
 from omnigraph.errors import CorruptGraph
+from omnigraph.lru import LruCache
 from omnigraph.storage.metadata import manifest
 from omnigraph.storage.metadata.manifest import Commit
 from omnigraph.storage.objects.error_mapping import store_errors
@@ -29,9 +29,9 @@ class _CommitCache:
     """Commits by the name of the data file that holds them, and by id. Both are unique in the world."""
 
     def __init__(self) -> None:
-        self._files: dict[str, dict[str, Commit]] = {}
-        self._commits: dict[str, Commit] = {}
-        self._lock = threading.Lock()
+        most = limits.KNOWN_COMMITS
+        self._files: LruCache[str, Mapping[str, Commit]] = LruCache(max_size=most, size_of=lambda held: len(held) + 1)
+        self._commits: LruCache[str, Commit] = LruCache(max_entries=most)
 
     def of_file(self, file: str) -> Mapping[str, Commit] | None:
         """All commits of a file; None when nobody read all of it."""
@@ -42,19 +42,13 @@ class _CommitCache:
         return self._commits.get(commit_id)
 
     def put(self, file: str, commits: Mapping[str, Commit]) -> None:
-        with self._lock:
-            self._add(commits)
-            self._files[file] = dict(commits)
+        self.put_some(commits)
+        self._files.put(file, dict(commits))
 
     def put_some(self, commits: Mapping[str, Commit]) -> None:
         """Commits of a file that has more of them."""
-        with self._lock:
-            self._add(commits)
-
-    def _add(self, commits: Mapping[str, Commit]) -> None:
-        if len(self._commits) + len(self._files) > limits.KNOWN_COMMITS:
-            self._files, self._commits = {}, {}
-        self._commits |= commits
+        for commit_id, commit in commits.items():
+            self._commits.put(commit_id, commit)
 
 
 _kept = _CommitCache()

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from omnigraph import ids, limits
 from omnigraph.errors import CorruptGraph, NewerFormat
-from omnigraph.storage.tables.datasets import version_file
+from omnigraph.storage.tables.datasets import TableVersion, version_file
 
 PATH = "__manifest"
 STAMP = b"omnigraph:internal_schema_version"
@@ -79,6 +79,11 @@ class Pin:
     def origin(self) -> str | None:
         """Transaction that made this version. Version numbers of a re-created branch repeat; this does not."""
         return _origin(self.metadata, self.table_key)
+
+
+def table_version_of(pin: Pin) -> TableVersion:
+    """The table version that a pin shows."""
+    return TableVersion(pin.location, pin.branch, pin.version, pin.origin)
 
 
 @lru_cache(maxsize=limits.OPEN_TABLES)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import threading
-from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -20,6 +18,7 @@ import pyarrow as pa
 
 from omnigraph import limits
 from omnigraph.errors import CorruptGraph, HistoricalVersionReclaimed, StoreUnavailable
+from omnigraph.lru import LruCache
 from omnigraph.storage.objects import durable
 from omnigraph.storage.objects.error_mapping import READ_EXCEPTIONS, STORE_EXCEPTIONS, is_outage, reason, store_errors
 from omnigraph.storage.objects.location import Location
@@ -42,9 +41,30 @@ Handle = Any
 #: What open tables remember together; `Any` likewise.
 Session = Any
 
-#: Path and branch; number and origin.
-_Table: TypeAlias = tuple[str, str | None]
-_Version: TypeAlias = tuple[int, str | None]
+#: Location and branch of a table.
+_Lineage: TypeAlias = tuple[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class TableVersion:
+    """One version of one table: what it takes to open it, and what caches are keyed by.
+
+    Attributes:
+        location: path of the table below the graph root.
+        branch: Lance branch that the version belongs to; None is the main lineage.
+        origin: transaction that made the version, if it is known. Version numbers of a branch that was deleted and made
+            again repeat; this does not.
+    """
+
+    location: str
+    branch: str | None
+    version: int
+    origin: str | None = None
+
+    @property
+    def is_unique(self) -> bool:
+        """Whether nothing else can ever have this name: numbers of the main lineage are given once."""
+        return self.branch is None or self.origin is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +89,7 @@ class Tables:
         self._objects = ObjectStore(location)
         self._options = dict(location.options) or None
         self._session = _session()
-        self._open: OrderedDict[_Table, OrderedDict[_Version, Handle]] = OrderedDict()  # in both the last used is last
-        self._lock = threading.Lock()
+        self._open: LruCache[_Lineage, LruCache[TableVersion, Handle]] = LruCache(max_entries=limits.OPEN_TABLES)
 
     @property
     def is_local(self) -> bool:
@@ -152,39 +171,31 @@ class Tables:
             with store_errors(f"open table {path}"):
                 raise
 
-    def at(self, path: str, branch: str | None, version: int, origin: str | None = None) -> Handle:
-        """A table at one version. ``origin`` tells versions of re-created branches apart (see `Pin.origin`).
-
-        Without it a handle on a branch is not kept: the same number may mean another version tomorrow.
-        """
+    def at(self, table: TableVersion) -> Handle:
+        """A table at one version. A handle is kept only where its number can never mean another version."""
         use_storage()
-        if branch is not None and origin is None:
-            return self._open_at(path, branch, version)
-        with self._lock:
-            versions = self._open.get((path, branch), OrderedDict())
-            if (version, origin) in versions:
-                self._open.move_to_end((path, branch))
-                versions.move_to_end((version, origin))
-                return versions[version, origin]
-        handle = self._open_at(path, branch, version)
-        self.remember(path, branch, origin, handle)
-        return handle
+        if not table.is_unique:
+            return self._open_at(table)
+        kept = self._versions(table).get(table)
+        if kept is None:
+            kept = self._open_at(table)
+            self.remember(table, kept)
+        return kept
 
-    def remember(self, path: str, branch: str | None, origin: str | None, handle: Handle) -> None:
+    def remember(self, table: TableVersion, handle: Handle) -> None:
         """Keep a handle that a commit produced, so that the next reader need not open it."""
-        with self._lock:
-            versions = self._open.setdefault((path, branch), OrderedDict())
-            self._open.move_to_end((path, branch))
-            versions[handle.version, origin] = handle
-            versions.move_to_end((handle.version, origin))
-            if len(versions) > limits.OPEN_VERSIONS:
-                versions.popitem(last=False)
-            if len(self._open) > limits.OPEN_TABLES:
-                self._open.popitem(last=False)
+        self._versions(table).put(table, handle)
 
-    def _open_at(self, path: str, branch: str | None, version: int, session: Session | None = None) -> Handle:
+    def _versions(self, table: TableVersion) -> LruCache[TableVersion, Handle]:
+        """The open versions of a lineage of a table. Few of each, so that one busy table does not close the others."""
+        return self._open.get_or_make(
+            (table.location, table.branch), lambda: LruCache(max_entries=limits.OPEN_VERSIONS)
+        )
+
+    def _open_at(self, table: TableVersion, session: Session | None = None) -> Handle:
+        path, version = table.location, table.version
         try:
-            return self._dataset(path, branch, version, session)
+            return self._dataset(path, table.branch, version, session)
         except (ValueError, FileNotFoundError) as error:
             if is_outage(error):
                 raise StoreUnavailable(f"could not open table {path}: {reason(error)}") from error
@@ -200,9 +211,9 @@ class Tables:
             with store_errors(f"open table {path} at version {version}"):
                 raise
 
-    def fresh(self, path: str, branch: str | None, version: int) -> Handle:
+    def fresh(self, table: TableVersion) -> Handle:
         """A table at one version on a handle that remembers nothing: what it reads comes from the store."""
-        return self._open_at(path, branch, version, _session())
+        return self._open_at(table, _session())
 
     def _dataset(
         self, path: str, branch: str | None, version: int | None = None, session: Session | None = None
@@ -252,9 +263,7 @@ class Tables:
         self._forget(path)
 
     def _forget(self, path: str) -> None:
-        with self._lock:
-            for key in [key for key in self._open if key[0] == path]:
-                del self._open[key]
+        self._open.discard_if(lambda table: table[0] == path)
 
     def read_file(self, path: str, branch: str | None, name: str) -> bytes | None:
         """Content of a small file of a table, or None when it does not lie there."""
@@ -287,14 +296,14 @@ class Tables:
                     raise kind(f"could not list the branches of table {path}: {reason(error)}") from error
         raise AssertionError("unreachable")
 
-    def fork(self, path: str, branch: str, from_branch: str | None, version: int) -> Handle:
+    def fork(self, source: TableVersion, branch: str) -> Handle:
         """Create a Lance branch at a version of another one. The caller made sure that the name is free.
 
         On a handle of its own: while it runs, no other thread can use the one it runs on.
         """
-        with store_errors(f"create branch {branch} of table {path}"):
-            handle = self._open_at(path, from_branch, version).create_branch(branch, (from_branch, version))
-            self._sync_branch(path, branch, version)
+        with store_errors(f"create branch {branch} of table {source.location}"):
+            handle = self._open_at(source).create_branch(branch, (source.branch, source.version))
+            self._sync_branch(source.location, branch, source.version)
             return handle
 
     def drop_ref(self, path: str, branch: str) -> None:
@@ -310,9 +319,7 @@ class Tables:
         self._objects.delete_below(f"{path}/tree/{branch}/_versions")  # whoever misses a file finds its version gone
         self._objects.delete_below(f"{path}/tree/{branch}")
         durable.forget(self.uri(path, branch))
-        with self._lock:
-            for key in [key for key in self._open if key[0] == path and key[1] == branch]:
-                del self._open[key]
+        self._open.discard((path, branch))
 
     def _sync_branch(self, path: str, branch: str, version: int) -> None:
         """Make a new branch survive a power cut: its first version file and its ref."""

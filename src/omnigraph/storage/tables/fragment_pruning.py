@@ -7,8 +7,6 @@ this tells where an id can not be, and never that it is somewhere.
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,37 +14,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph import limits
+from omnigraph.lru import LruCache
 from omnigraph.storage.tables.datasets import Handle
 
 ID = "id"
 
 
-class _IdColumns:
-    """Id columns by the name of their data file, the most recently used ones."""
-
-    def __init__(self) -> None:
-        self._ids: OrderedDict[str, pa.ChunkedArray] = OrderedDict()
-        self._bytes = 0
-        self._lock = threading.Lock()
-
-    def get(self, file: str) -> pa.ChunkedArray | None:
-        with self._lock:
-            ids = self._ids.get(file)
-            if ids is not None:
-                self._ids.move_to_end(file)
-            return ids
-
-    def put(self, file: str, ids: pa.ChunkedArray) -> None:
-        with self._lock:
-            if file in self._ids:
-                return
-            self._ids[file] = ids
-            self._bytes += _size(ids)
-            while self._bytes > limits.KNOWN_ID_BYTES or len(self._ids) > limits.KNOWN_ID_FRAGMENTS:
-                self._bytes -= _size(self._ids.popitem(last=False)[1])
+def id_columns() -> LruCache[str, pa.ChunkedArray]:
+    """An empty cache of id columns by the name of their data file."""
+    return LruCache(max_entries=limits.KNOWN_ID_FRAGMENTS, max_size=limits.KNOWN_ID_BYTES, size_of=_size)
 
 
-_kept = _IdColumns()
+def _size(ids: pa.ChunkedArray) -> int:
+    return int(ids.get_total_buffer_size())
+
+
+_kept = id_columns()
 
 
 def note(fragments: Sequence[Any], rows: pa.Table) -> None:
@@ -109,10 +92,6 @@ def _read(handle: Handle, unread: dict[int, tuple[str, Any]]) -> dict[int, pa.Ch
 def _keep(file: str, ids: pa.ChunkedArray) -> None:
     if _size(ids) <= limits.KNOWN_ID_BYTES // 16:  # a few rows cut from a large table would keep all of its text
         _kept.put(file, ids)
-
-
-def _size(ids: pa.ChunkedArray) -> int:
-    return int(ids.get_total_buffer_size())
 
 
 def _live_name(metadata: Any) -> str:

@@ -6,23 +6,18 @@ follow it. Only small commits are kept, and only the newest ones: whoever finds 
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from omnigraph import limits
-from omnigraph.storage.metadata.manifest import Pin
+from omnigraph.lru import LruCache
+from omnigraph.storage.metadata.manifest import Pin, table_version_of
 from omnigraph.storage.objects.error_mapping import READ_EXCEPTIONS
 from omnigraph.storage.tables.blob_columns import has_blobs
-from omnigraph.storage.tables.datasets import Handle
+from omnigraph.storage.tables.datasets import Handle, TableVersion
 from omnigraph.storage.tables.row_lookup import RowIds, row_ids_in_metadata
-
-#: Location, branch, version and origin of a table version.
-_Key: TypeAlias = tuple[str, str | None, int, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,33 +96,23 @@ class RecentChanges:
     """What the newest commits did to the tables of one graph."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[_Key, tuple[_Key, TableChange]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._kept: LruCache[TableVersion, tuple[TableVersion, TableChange]] = LruCache(max_entries=limits.KEPT_EFFECTS)
 
     def keep(self, pin: Pin, base: Pin, pending: PendingChange | None, handle: Handle) -> None:
         """Remember what the commit from one version to the next did. A version without an origin cannot be told from
         another one of its number, so nothing is kept of it."""
         change = pending.committed(handle) if pending is not None and pin.origin is not None else None
-        if change is None:
-            return
-        with self._lock:
-            self._kept[_key(pin)] = (_key(base), change)
-            while len(self._kept) > limits.KEPT_EFFECTS:
-                self._kept.popitem(last=False)
+        if change is not None:
+            self._kept.put(table_version_of(pin), (table_version_of(base), change))
 
     def between(self, older: Pin, newer: Pin) -> list[TableChange] | None:
         """What happened from one version to a newer one, oldest first; None when not all of it is known."""
         steps: list[TableChange] = []
-        key, wanted = _key(newer), _key(older)
-        with self._lock:
-            while key != wanted:
-                found = self._kept.get(key)
-                if found is None:
-                    return None
-                key, change = found
-                steps.append(change)
+        version, wanted = table_version_of(newer), table_version_of(older)
+        while version != wanted:
+            found = self._kept.get(version)
+            if found is None:
+                return None
+            version, change = found
+            steps.append(change)
         return steps[::-1]
-
-
-def _key(pin: Pin) -> _Key:
-    return pin.location, pin.branch, pin.version, pin.origin

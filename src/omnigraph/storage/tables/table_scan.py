@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from lance.dataset import ScannerBuilder
 
 from omnigraph import limits
-from omnigraph.storage.metadata.manifest import Pin
+from omnigraph.storage.metadata.manifest import Pin, table_version_of
 from omnigraph.storage.objects.error_mapping import store_errors
 from omnigraph.storage.objects.location import Location
 from omnigraph.storage.tables.blob_columns import AS_BYTES, has_blobs
@@ -35,10 +35,8 @@ class TableAt:
     pin: Pin
 
     def open(self) -> Handle:
-        pin = self.pin
-        return _tables(self.location.uri, tuple(sorted(self.location.options.items()))).at(
-            pin.location, pin.branch, pin.version, pin.origin
-        )
+        tables = _tables(self.location.uri, tuple(sorted(self.location.options.items())))
+        return tables.at(table_version_of(self.pin))
 
     @property
     def schema(self) -> pa.Schema:

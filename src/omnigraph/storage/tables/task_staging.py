@@ -28,7 +28,7 @@ from omnigraph.storage.objects.location import Location
 from omnigraph.storage.objects.object_store import ObjectStore
 from omnigraph.storage.tables import digests
 from omnigraph.storage.tables.blob_columns import AS_BYTES, has_blobs, physical_rows
-from omnigraph.storage.tables.datasets import DATA_STORAGE_VERSION, Handle, Tables
+from omnigraph.storage.tables.datasets import DATA_STORAGE_VERSION, Handle, Tables, TableVersion
 from omnigraph.storage.tables.stage_rows import StagedTransaction
 
 _Offsets = npt.NDArray[np.int64]
@@ -40,30 +40,28 @@ class StageTable:
     """A table at one version, as any process can open it.
 
     Attributes:
-        root: address of the graph.
-        options: of the object store, with its credentials.
-        path: location of the table below the root.
+        location: the graph, with the options of its object store and their credentials.
     """
 
-    root: str
-    options: Mapping[str, str]
-    path: str
-    branch: str | None
-    version: int
-
-    @classmethod
-    def of(cls, location: Location, path: str, branch: str | None, version: int) -> StageTable:
-        return cls(location.uri, dict(location.options), path, branch, version)
-
-    @property
-    def location(self) -> Location:
-        return Location(self.root, self.options)
+    location: Location
+    version: TableVersion
 
     def open(self) -> Handle:
-        return Tables(self.location).at(self.path, self.branch, self.version)
+        return Tables(self.location).at(self.version)
+
+    @property
+    def uri(self) -> str:
+        """Where the files of this lineage of the table are."""
+        return Tables(self.location).uri(self.version.location, self.version.branch)
+
+    @property
+    def directory(self) -> str:
+        """The same below the root of the graph."""
+        branch = self.version.branch
+        return f"{self.version.location}/tree/{branch}" if branch else self.version.location
 
     def data_file(self, name: str) -> str:
-        return Tables(self.location).data_file(self.path, self.branch, name)
+        return Tables(self.location).data_file(self.version.location, self.version.branch, name)
 
 
 def write_rows(table: StageTable, handle: Handle, rows: pa.Table) -> list[str]:
@@ -78,8 +76,8 @@ def write_rows(table: StageTable, handle: Handle, rows: pa.Table) -> list[str]:
             data_storage_version=DATA_STORAGE_VERSION,
         )
         if table.location.is_local:
-            uri = Tables(table.location).uri(table.path, table.branch)
-            durable.sync_files(durable.files_of(uri, lance.LanceOperation.Append(fragments)), table.root)
+            files = durable.files_of(table.uri, lance.LanceOperation.Append(fragments))
+            durable.sync_files(files, table.location.uri)
     known = digests.of_files(fragments, rows)
     return [_text(fragment, {file.path: known[file.path] for file in fragment.files}) for fragment in fragments]
 
@@ -92,7 +90,7 @@ def read_staged(table: StageTable, fragment: str, columns: Sequence[str]) -> pa.
     """Columns of a staged fragment, in the order of its rows; no blobs."""
     with store_errors("read staged rows"):
         (file,) = FragmentMetadata.from_json(fragment).files
-        options = dict(table.options) or None
+        options = dict(table.location.options) or None
         reader = LanceFileReader(table.data_file(file.path), storage_options=options, columns=list(columns))
         return reader.read_all(batch_size=limits.FRAGMENT_ROWS).to_table().select(list(columns))
 
@@ -114,8 +112,7 @@ def _detached(table: StageTable, handle: Handle, fragment: str) -> Iterator[Hand
         yield whole
     finally:
         with contextlib.suppress(StorageError):
-            part = f"tree/{table.branch}/" if table.branch else ""
-            ObjectStore(table.location).delete(f"{table.path}/{part}_versions/d{whole.version}.manifest")
+            ObjectStore(table.location).delete(f"{table.directory}/_versions/d{whole.version}.manifest")
 
 
 def stored_fragments(handle: Handle) -> list[tuple[int, int]]:
@@ -138,8 +135,7 @@ def delete_stored(table: StageTable, handle: Handle, fragment: int, offsets: _Of
     with store_errors("stage a deletion"):
         left = handle.get_fragment(fragment).delete_rows(offsets.tolist())
         if left is not None and table.location.is_local:
-            uri = Tables(table.location).uri(table.path, table.branch)
-            durable.sync_files([f"{uri}/{left.deletion_file.path(left.id)}"], table.root)
+            durable.sync_files([f"{table.uri}/{left.deletion_file.path(left.id)}"], table.location.uri)
         return _text(left) if left is not None else None
 
 
@@ -194,7 +190,6 @@ def remove_staged(table: StageTable, fragments: Sequence[str], keep: Sequence[st
     not know how far its commit came.
     """
     objects = ObjectStore(table.location)
-    part = f"tree/{table.branch}/" if table.branch else ""
     unused = _files(fragments) - _files(keep)
     try:
         if not unused or sidecar.pending(objects):
@@ -204,12 +199,12 @@ def remove_staged(table: StageTable, fragments: Sequence[str], keep: Sequence[st
         return
     for name in unused:
         with contextlib.suppress(StorageError):
-            objects.delete(f"{table.path}/{part}data/{name}")
-            objects.delete_below(f"{table.path}/{part}data/{name.removesuffix('.lance')}")
+            objects.delete(f"{table.directory}/data/{name}")
+            objects.delete_below(f"{table.directory}/data/{name.removesuffix('.lance')}")
 
 
 def _shown_files(table: StageTable) -> set[str]:
-    newest = Tables(table.location).newest_or_none(table.path, table.branch)
+    newest = Tables(table.location).newest_or_none(table.version.location, table.version.branch)
     if newest is None:
         return set()
     return {file.path for fragment in newest.get_fragments() for file in fragment.data_files()}

@@ -24,7 +24,7 @@ from omnigraph.storage.inspect_files import (
     made_by,
     recorded_digests,
 )
-from omnigraph.storage.metadata.manifest import Pin
+from omnigraph.storage.metadata.manifest import Pin, table_version_of
 from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
 from omnigraph.storage.tables.blob_columns import physical_schema
 from omnigraph.storage.tables.datasets import Handle, is_ours, maker
@@ -44,7 +44,7 @@ def open_pin(store: GraphStore, ledger: Ledger, branch: str, pin: Pin) -> Handle
     """The table that a pin names, if it is there and every one of its files is."""
     with ledger.looking_at(PINS):
         try:
-            handle = store.tables.fresh(pin.location, pin.branch, pin.version)
+            handle = store.tables.fresh(table_version_of(pin))
             rows = int(handle.count_rows())
         except DAMAGE as error:
             ledger.add(PINS, branch, pin.table_key, f"version {pin.version} cannot be opened: {damage_of(error)}")
@@ -161,7 +161,7 @@ class DigestCheck:
 
     def _table(self, branch: str, pin: Pin) -> None:
         try:
-            files = data_files(self._store.tables.fresh(pin.location, pin.branch, pin.version))
+            files = data_files(self._store.tables.fresh(table_version_of(pin)))
         except DAMAGE:
             return  # the check of the pins says so
         new = [file for file in files if (file.name, file.columns) not in self._damage]
@@ -180,7 +180,7 @@ class DigestCheck:
     def _damage_of(self, pin: Pin, file: DataFile) -> str | None:
         """Why the values of a file are not those that were written; without a digest, why they cannot be read."""
         try:
-            found = self._process.digests(pin, file)
+            found = self._process.digests(table_version_of(pin), file)
         except DAMAGE as error:
             return f"cannot be decoded: {damage_of(error)}"
         recorded = file.recorded(self._recorded)
