@@ -24,7 +24,7 @@ ACTOR_OF_THE_DEAD = "act-bruno"
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class ForeignRecord:
     """A graph in which another program is about to be interrupted."""
 
     uri: str
@@ -102,7 +102,7 @@ def record_bytes(uri: str, operation: str = OPERATION) -> bytes | None:
     return ObjectStore(parse_location(uri)).read(f"__recovery/{operation}.json")
 
 
-def scene(uri: str, folder: Path, branch: str = MAIN) -> Scene:
+def foreign_record(uri: str, folder: Path, branch: str = MAIN) -> ForeignRecord:
     """A graph with two commits' rows; on a branch, with tables that the branch owns."""
     ledger = folder / "ledger.jsonl"
     with og.init(uri, SCHEMA, actor=ACTOR) as graph:
@@ -110,13 +110,13 @@ def scene(uri: str, folder: Path, branch: str = MAIN) -> Scene:
         if branch != MAIN:
             graph.branches.create(BRANCH)
         perform(graph, "insert_many", branch, Ledger(ledger), "earlier")
-        return Scene(uri, branch, ledger, dict(graph.snapshot(branch).tables))
+        return ForeignRecord(uri, branch, ledger, dict(graph.snapshot(branch).tables))
 
 
-def scene_of(uri: str, ledger: Path, branch: str = MAIN) -> Scene:
+def foreign_record_of(uri: str, ledger: Path, branch: str = MAIN) -> ForeignRecord:
     """A graph that exists, seen by another program."""
     with og.open(uri, mode="ro") as graph:
-        return Scene(uri, branch, ledger, dict(graph.snapshot(branch).tables))
+        return ForeignRecord(uri, branch, ledger, dict(graph.snapshot(branch).tables))
 
 
 def _as_table(columns: dict[str, list[str]], schema: pa.Schema) -> pa.Table:

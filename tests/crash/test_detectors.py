@@ -11,7 +11,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.storage.metadata.commit_log import ACTORS_PATH, COMMITS_PATH
-from tests.crash.foreign import PERSON, Scene, scene
+from tests.crash.foreign import PERSON, ForeignRecord, foreign_record
 from tests.support import ledger as ledgers
 from tests.support.crash_checks import assert_sound, records, settled
 from tests.support.crash_graph import ACTOR, MAIN
@@ -84,51 +84,51 @@ def test_an_operation_must_not_be_started_twice(tmp_path: Path) -> None:
 
 
 def test_a_ledger_survives_the_writer_that_is_killed(tmp_path: Path) -> None:
-    place = scene(str(tmp_path / "g"), tmp_path)
+    place = foreign_record(str(tmp_path / "g"), tmp_path)
     kill_child(Target(place.uri, MAIN, place.ledger), "insert_one=victim", "write.after_stage")
     assert ledgers.read(place.ledger)[-1].name == "victim"
     assert ledgers.read(place.ledger)[-1].state == "started"
 
 
 def test_a_child_that_was_not_killed_fails_the_test(tmp_path: Path) -> None:
-    place = scene(str(tmp_path / "g"), tmp_path)
+    place = foreign_record(str(tmp_path / "g"), tmp_path)
     with pytest.raises(AssertionError, match="reached no failpoint"):
         kill_child(Target(place.uri, MAIN, place.ledger), "open=", "write.after_stage")
 
 
 def test_a_child_is_gone_when_its_block_ends(tmp_path: Path) -> None:
-    place = scene(str(tmp_path / "g"), tmp_path)
+    place = foreign_record(str(tmp_path / "g"), tmp_path)
     with spawn(Target(place.uri, MAIN, place.ledger), "open=") as child:
         assert child.poll() is None
     assert child.returncode == -signal.SIGKILL
 
 
-def _drift(place: Scene) -> None:
+def _drift(place: ForeignRecord) -> None:
     lance.dataset(f"{place.uri}/{place.pins[PERSON].location}").create_scalar_index("name", "BTREE")
 
 
-def _stray_record(place: Scene) -> None:
+def _stray_record(place: ForeignRecord) -> None:
     place.leave_record("Mutation", [])
 
 
-def _commit_copied_twice(place: Scene) -> None:
+def _commit_copied_twice(place: ForeignRecord) -> None:
     mirror = lance.dataset(f"{place.uri}/{COMMITS_PATH}")
     lance.write_dataset(mirror.to_table().slice(0, 1), mirror, mode="append")
 
 
-def _actor_copied_twice(place: Scene) -> None:
+def _actor_copied_twice(place: ForeignRecord) -> None:
     mirror = lance.dataset(f"{place.uri}/{ACTORS_PATH}")
     lance.write_dataset(mirror.to_table().slice(0, 1), mirror, mode="append")
 
 
-def _unnoted_row(place: Scene) -> None:
+def _unnoted_row(place: ForeignRecord) -> None:
     Ledger(place.ledger).start("never", {PERSON: ["never-written"]})
     Ledger(place.ledger).acknowledge("never")
 
 
 @pytest.mark.parametrize("plant", [_drift, _stray_record, _commit_copied_twice, _actor_copied_twice, _unnoted_row])
-def test_a_planted_defect_is_found(tmp_path: Path, plant: Callable[[Scene], None]) -> None:
-    place = scene(str(tmp_path / "g"), tmp_path)
+def test_a_planted_defect_is_found(tmp_path: Path, plant: Callable[[ForeignRecord], None]) -> None:
+    place = foreign_record(str(tmp_path / "g"), tmp_path)
     with og.open(place.uri, actor=ACTOR) as graph:
         assert_sound(graph, MAIN, place.ledger)
         plant(place)
@@ -137,7 +137,7 @@ def test_a_planted_defect_is_found(tmp_path: Path, plant: Callable[[Scene], None
 
 
 def test_an_open_that_changes_something_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = scene(str(tmp_path / "g"), tmp_path)
+    place = foreign_record(str(tmp_path / "g"), tmp_path)
     real = og.open
 
     def leave_a_trace(uri: str, **options: str) -> og.Graph:

@@ -22,7 +22,15 @@ from omnigraph.schema.contract import state_text
 from omnigraph.storage.recovery.audit import TableOutcome
 from omnigraph.storage.tables.datasets import version_file
 from omnigraph.write.change import Change
-from tests.crash.foreign import ACTOR_OF_THE_DEAD, COMPANY, OPERATION, PERSON, Scene, record_bytes, scene
+from tests.crash.foreign import (
+    ACTOR_OF_THE_DEAD,
+    COMPANY,
+    OPERATION,
+    PERSON,
+    ForeignRecord,
+    foreign_record,
+    record_bytes,
+)
 from tests.support.crash_checks import assert_sound, settled
 from tests.support.crash_graph import ACTOR, BRANCH, MAIN, SCHEMA, marks, perform
 from tests.support.kill_runner import Target, kill_opening
@@ -117,8 +125,8 @@ RECORDS = [
 ]
 
 
-def _leave(uri: str, folder: Path, branch: str, record: Record) -> Scene:
-    place = scene(uri, folder, branch)
+def _leave(uri: str, folder: Path, branch: str, record: Record) -> ForeignRecord:
+    place = foreign_record(uri, folder, branch)
     for key, steps in record.moves.items():
         place.move(key, *steps)
     pins = {key: place.pins[key].version for key in record.tables}
@@ -188,7 +196,7 @@ def _changes_rows(record: Record) -> bool:
     return any({"append", "delete"} & set(steps) for steps in record.moves.values())
 
 
-def _outcomes(place: Scene, record: Record, heads: dict[str, int]) -> list[TableOutcome]:
+def _outcomes(place: ForeignRecord, record: Record, heads: dict[str, int]) -> list[TableOutcome]:
     """Forward from the expected version to the newest; back from the newest to the pin."""
     found = []
     for key, (expected, _) in sorted(record.tables.items()):
@@ -234,12 +242,12 @@ def test_a_roll_that_is_killed_converges_with_one_audit_row_and_no_second_restor
 
 
 def test_the_first_write_of_a_branch_by_other_software_is_taken_back_on_its_own_lineage(tmp_path: Path) -> None:
-    place = scene(str(tmp_path / "g"), tmp_path)
+    place = foreign_record(str(tmp_path / "g"), tmp_path)
     with og.open(place.uri, actor=ACTOR) as graph:
         graph.branches.create(BRANCH)
     pin = place.pins[PERSON]
     place.table(PERSON).create_branch(BRANCH, (None, pin.version))
-    fork = Scene(place.uri, BRANCH, place.ledger, place.pins)
+    fork = ForeignRecord(place.uri, BRANCH, place.ledger, place.pins)
     fork.move(PERSON, "append", "append")
     fork.leave_record("Mutation", [(PERSON, pin.version, pin.version + 1)])
     with settled(place.uri, BRANCH, place.ledger, allowed={"coverage"}) as graph:
@@ -251,13 +259,13 @@ def test_the_first_write_of_a_branch_by_other_software_is_taken_back_on_its_own_
 
 @pytest.mark.parametrize("made", [False, True], ids=["no fork", "empty fork"])
 def test_a_first_write_that_got_no_further_than_its_fork_leaves_the_branch_free(tmp_path: Path, made: bool) -> None:
-    place = scene(str(tmp_path / "g"), tmp_path)
+    place = foreign_record(str(tmp_path / "g"), tmp_path)
     with og.open(place.uri, actor=ACTOR) as graph:
         graph.branches.create(BRANCH)
     pin = place.pins[PERSON]
     if made:
         place.table(PERSON).create_branch(BRANCH, (None, pin.version))
-    Scene(place.uri, BRANCH, place.ledger, place.pins).leave_record(
+    ForeignRecord(place.uri, BRANCH, place.ledger, place.pins).leave_record(
         "EnsureIndices", [(PERSON, pin.version, pin.version + 1)]
     )
     with settled(place.uri, BRANCH, place.ledger, allowed={"coverage"}) as graph:
@@ -267,7 +275,7 @@ def test_a_first_write_that_got_no_further_than_its_fork_leaves_the_branch_free(
 
 
 def test_records_are_resolved_in_the_order_of_their_names_each_on_fresh_pins(tmp_path: Path) -> None:
-    place = scene(str(tmp_path / "g"), tmp_path)
+    place = foreign_record(str(tmp_path / "g"), tmp_path)
     pin = place.pins[PERSON].version
     place.move(PERSON, "append")
     place.leave_record("Mutation", [(PERSON, pin, pin + 1)])
@@ -282,10 +290,12 @@ def test_records_are_resolved_in_the_order_of_their_names_each_on_fresh_pins(tmp
 
 
 def test_a_merge_without_table_work_becomes_a_merge_commit(tmp_path: Path) -> None:
-    place = scene(str(tmp_path / "g"), tmp_path, BRANCH)
+    place = foreign_record(str(tmp_path / "g"), tmp_path, BRANCH)
     with og.open(place.uri, mode="ro") as reader:
         source, before = reader.commits.head(BRANCH).id, reader.commits.head(MAIN).id
-    Scene(place.uri, MAIN, place.ledger, place.pins).leave_record("BranchMerge", [], merge_source_commit_id=source)
+    ForeignRecord(place.uri, MAIN, place.ledger, place.pins).leave_record(
+        "BranchMerge", [], merge_source_commit_id=source
+    )
     with settled(place.uri, BRANCH, place.ledger, allowed={"coverage"}) as graph:
         head = graph.commits.head(MAIN)
         assert (head.parent, head.merged_parent, head.actor) == (before, source, RECOVERY_ACTOR)
@@ -300,7 +310,7 @@ def _stage_schema(uri: str, text: str) -> None:
 
 
 def test_a_schema_change_of_other_software_that_staged_no_files_is_taken_back(tmp_path: Path) -> None:
-    place = scene(str(tmp_path / "g"), tmp_path)
+    place = foreign_record(str(tmp_path / "g"), tmp_path)
     place.move(PERSON, "append")
     pin = place.pins[PERSON].version
     place.leave_record(
@@ -314,7 +324,7 @@ def test_a_schema_change_of_other_software_that_staged_no_files_is_taken_back(tm
 
 
 def test_a_finished_schema_change_registers_new_tables_and_hides_dropped_ones(tmp_path: Path) -> None:
-    place = scene(str(tmp_path / "g"), tmp_path)
+    place = foreign_record(str(tmp_path / "g"), tmp_path)
     text = SCHEMA.replace("edge WorksAt: Person -> Company { mark: String }", "node Planet { size: I32? }")
     _stage_schema(place.uri, text)
     rows = pa.table({"id": ["a", "b"]}, schema=pa.schema([pa.field("id", pa.string(), nullable=False)]))
@@ -340,7 +350,7 @@ def test_a_finished_schema_change_registers_new_tables_and_hides_dropped_ones(tm
 
 
 def test_a_record_of_a_deleted_branch_is_discarded_with_an_audit_row_on_main(tmp_path: Path) -> None:
-    place = scene(str(tmp_path / "g"), tmp_path, BRANCH)
+    place = foreign_record(str(tmp_path / "g"), tmp_path, BRANCH)
     pin = place.pins[PERSON].version
     with og.open(place.uri, actor=ACTOR) as graph:
         graph.branches.delete(BRANCH)
@@ -356,7 +366,7 @@ def test_a_record_of_a_deleted_branch_is_discarded_with_an_audit_row_on_main(tmp
 
 @pytest.mark.parametrize("branch", [MAIN, BRANCH])
 def test_a_table_older_than_the_graph_says_stops_the_open_and_keeps_the_record(tmp_path: Path, branch: str) -> None:
-    place = scene(str(tmp_path / "g"), tmp_path, branch)
+    place = foreign_record(str(tmp_path / "g"), tmp_path, branch)
     pin = place.pins[PERSON].version
     table = Path(place.uri, place.pins[PERSON].location)
     (table / "tree" / branch if branch != MAIN else table).joinpath(version_file(pin)).unlink()
@@ -371,7 +381,7 @@ def test_a_table_older_than_the_graph_says_stops_the_open_and_keeps_the_record(t
 
 
 def test_a_record_of_a_table_that_does_not_exist_stops_its_branch_only_and_is_kept(tmp_path: Path) -> None:
-    place = scene(str(tmp_path / "g"), tmp_path)
+    place = foreign_record(str(tmp_path / "g"), tmp_path)
     kept = place.leave_record("Mutation", [(PERSON, 1, 2)]).replace(b"node:Person", b"node:Nobody")
     kept = kept.replace(place.pins[PERSON].location.encode(), b"nodes/0000000000000000")
     Path(place.uri, "__recovery", f"{OPERATION}.json").write_bytes(kept)

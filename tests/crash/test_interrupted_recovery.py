@@ -15,7 +15,7 @@ from omnigraph.errors import RecoveryRequired, StoreUnavailable, UncoveredDrift
 from omnigraph.storage.commit import sidecar, transaction_json
 from omnigraph.storage.objects.location import parse_location
 from omnigraph.storage.objects.object_store import ObjectStore
-from tests.crash.foreign import COMPANY, OPERATION, PERSON, scene, scene_of
+from tests.crash.foreign import COMPANY, OPERATION, PERSON, foreign_record, foreign_record_of
 from tests.crash.table import LINEAGES, POINTS, Arranged, Case, arrange, assert_ended
 from tests.support.crash_checks import assert_sound, assert_whole, drafted_commit, records, settled
 from tests.support.crash_graph import ACTOR, MAIN, TABLES, marks, perform
@@ -209,7 +209,7 @@ def test_a_cancelled_write_is_finished_by_the_next_one_in_the_same_process(tmp_p
 
 
 def test_a_record_that_vanishes_between_listing_and_reading_was_finished_by_its_writer(tmp_path: Path) -> None:
-    place = scene(str(tmp_path / "g"), tmp_path)
+    place = foreign_record(str(tmp_path / "g"), tmp_path)
     meeting = Rendezvous(tmp_path / "meeting")
     place.leave_record("Mutation", [(PERSON, place.pins[PERSON].version, place.pins[PERSON].version + 1)])
     target = Target(place.uri, MAIN, place.ledger)
@@ -224,7 +224,7 @@ def test_a_record_that_vanishes_between_listing_and_reading_was_finished_by_its_
 
 
 def test_a_listing_that_fails_fails_the_open_and_the_write(tmp_path: Path) -> None:
-    place = scene(str(tmp_path / "g"), tmp_path)
+    place = foreign_record(str(tmp_path / "g"), tmp_path)
     failpoints.arm("recovery.sidecar_list=raise")
     with pytest.raises(StoreUnavailable):
         og.open(place.uri)
@@ -261,7 +261,7 @@ def test_a_write_whose_place_another_program_took_is_void_and_the_rest_can_be_ta
     uri = str(tmp_path / "g")
     arranged = _interrupted(uri, tmp_path, Case(_AFTER_SIDECAR, "main", "insert_many"))
     _commit_staged(uri, {COMPANY})
-    scene_of(uri, arranged.target.ledger).move(PERSON, "append")
+    foreign_record_of(uri, arranged.target.ledger).move(PERSON, "append")
     with og.open(uri, actor=ACTOR) as graph:
         graph.recover()
         assert records(uri) == {}
@@ -282,7 +282,7 @@ def test_a_write_that_is_all_there_is_shown_whatever_another_program_did_after_i
     uri = str(tmp_path / "g")
     arranged = _interrupted(uri, tmp_path, Case(_AFTER_SIDECAR, "main", "insert_many"))
     _commit_staged(uri, set(TABLES))
-    scene_of(uri, arranged.target.ledger).move(PERSON, "append")
+    foreign_record_of(uri, arranged.target.ledger).move(PERSON, "append")
     with og.open(uri, actor=ACTOR) as graph:
         graph.recover()
         assert records(uri) == {}

@@ -18,7 +18,7 @@ from omnigraph.storage.commit import sidecar
 from omnigraph.storage.objects.location import parse_location
 from omnigraph.storage.objects.object_store import ObjectStore
 from omnigraph.write.change import Change
-from tests.crash.foreign import OPERATION, PERSON, Scene, leave_bytes, record_bytes, scene
+from tests.crash.foreign import OPERATION, PERSON, ForeignRecord, foreign_record, leave_bytes, record_bytes
 from tests.crash.table import POINTS, Case, arrange
 from tests.support.crash_checks import records
 from tests.support.crash_graph import ACTOR, BRANCH, MAIN, people, perform
@@ -29,10 +29,10 @@ _PER_TABLE = ("table_key", "table_path", "expected_version", "post_commit_pin")
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+def place(tmp_path_factory: pytest.TempPathFactory) -> ForeignRecord:
     """A graph that no test here changes, because every write to it is refused."""
     folder = tmp_path_factory.mktemp("unreadable")
-    return scene(str(folder / "g"), folder, BRANCH)
+    return foreign_record(str(folder / "g"), folder, BRANCH)
 
 
 def _edited(edit: Callable[[dict[str, Any]], object]) -> bytes:
@@ -110,7 +110,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize("content", UNREADABLE.values(), ids=UNREADABLE.keys())
-def test_an_unreadable_record_refuses_writers_and_is_kept_byte_for_byte(place: Scene, content: bytes) -> None:
+def test_an_unreadable_record_refuses_writers_and_is_kept_byte_for_byte(place: ForeignRecord, content: bytes) -> None:
     with og.open(place.uri, actor=ACTOR) as graph:
         leave_bytes(place.uri, content)
         try:
@@ -128,7 +128,7 @@ def test_an_unreadable_record_refuses_writers_and_is_kept_byte_for_byte(place: S
             ObjectStore(parse_location(place.uri)).delete(f"__recovery/{OPERATION}.json")
 
 
-def test_a_newer_record_says_which_version_it_has_and_which_is_known(place: Scene) -> None:
+def test_a_newer_record_says_which_version_it_has_and_which_is_known(place: ForeignRecord) -> None:
     leave_bytes(place.uri, UNREADABLE["newer version"])
     try:
         with pytest.raises(UnreadableSidecar) as caught:
@@ -139,7 +139,7 @@ def test_a_newer_record_says_which_version_it_has_and_which_is_known(place: Scen
         ObjectStore(parse_location(place.uri)).delete(f"__recovery/{OPERATION}.json")
 
 
-def test_names_without_the_json_suffix_are_no_records(place: Scene) -> None:
+def test_names_without_the_json_suffix_are_no_records(place: ForeignRecord) -> None:
     stray = Path(place.uri, "__recovery", f"{OPERATION}.json.bak")
     stray.write_bytes(b"not a record")
     try:
@@ -149,7 +149,7 @@ def test_names_without_the_json_suffix_are_no_records(place: Scene) -> None:
         stray.unlink()
 
 
-def test_fields_that_nobody_knows_are_ignored(place: Scene) -> None:
+def test_fields_that_nobody_knows_are_ignored(place: ForeignRecord) -> None:
     leave_bytes(place.uri, _with("colour", {"of": "the sky"}))
     record = sidecar.read(ObjectStore(parse_location(place.uri)), OPERATION)
     ObjectStore(parse_location(place.uri)).delete(f"__recovery/{OPERATION}.json")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.scene import scene
+from tests.faults.rig import fault_rig
 from tests.support.fault_proxy import READS, WRITES, Fault
 from tests.support.s3_server import S3Server
 
@@ -35,17 +35,17 @@ CASES = {
 
 
 def test_a_write_ends_as_its_deciding_requests_do(s3: S3Server, s3_root: str, tmp_path: Path) -> None:
-    with scene(s3, s3_root, tmp_path) as place:
+    with fault_rig(s3, s3_root, tmp_path) as place:
         for fault, end in CASES["insert"]:
             assert place.attempt("insert", fault) == end, str(fault)
 
 
 def test_a_new_branch_is_there_although_nobody_said_so(s3: S3Server, s3_root: str, tmp_path: Path) -> None:
-    with scene(s3, s3_root, tmp_path) as place:
+    with fault_rig(s3, s3_root, tmp_path) as place:
         for fault, end in CASES["branches"]:
             assert place.attempt("branch_create", fault) == end, str(fault)
 
 
 def test_a_branch_is_gone_although_its_ref_cannot_be_removed(s3: S3Server, s3_root: str, tmp_path: Path) -> None:
-    with scene(s3, s3_root, tmp_path) as place:
+    with fault_rig(s3, s3_root, tmp_path) as place:
         assert place.attempt("branch_delete", Fault("503", times=FOR_GOOD, part="_refs/branches/")) == "done"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.operations import OPERATIONS
-from tests.faults.scene import scene
+from tests.faults.rig import fault_rig
 from tests.support.fault_proxy import READS
 from tests.support.s3_server import S3Server
 
@@ -22,7 +22,7 @@ FOR_GOOD = 10_000
 def test_a_lost_answer_to_any_request_is_no_lost_write(
     operation: str, s3: S3Server, s3_root: str, tmp_path: Path
 ) -> None:
-    with scene(s3, s3_root, tmp_path) as place:
+    with fault_rig(s3, s3_root, tmp_path) as place:
         place.sweep(operation, "reset_after")
     assert set(place.ended) == {"done"}, "a lost answer was not looked up"
 
@@ -31,7 +31,7 @@ def test_a_lost_answer_to_any_request_is_no_lost_write(
 @pytest.mark.parametrize("kind", ["late", "reset_before", "500", "503", "429", "409", "412"])
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_one_bad_answer_at_any_request(operation: str, kind: str, s3: S3Server, s3_root: str, tmp_path: Path) -> None:
-    with scene(s3, s3_root, tmp_path) as place:
+    with fault_rig(s3, s3_root, tmp_path) as place:
         place.sweep(operation, kind)
 
 
@@ -41,7 +41,7 @@ def test_one_bad_answer_at_any_request(operation: str, kind: str, s3: S3Server, 
 def test_a_store_that_stays_down_from_any_request_on(
     operation: str, kind: str, s3: S3Server, s3_root: str, tmp_path: Path
 ) -> None:
-    with scene(s3, s3_root, tmp_path) as place:
+    with fault_rig(s3, s3_root, tmp_path) as place:
         place.sweep(operation, kind, times=FOR_GOOD)
     assert set(place.ended) > {"done"}
 
@@ -49,5 +49,5 @@ def test_a_store_that_stays_down_from_any_request_on(
 @pytest.mark.torture
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_half_an_answer_at_any_read(operation: str, s3: S3Server, s3_root: str, tmp_path: Path) -> None:
-    with scene(s3, s3_root, tmp_path) as place:
+    with fault_rig(s3, s3_root, tmp_path) as place:
         place.sweep(operation, "cut", step=3, methods=READS)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults.operations import OPERATIONS
-from tests.faults.scene import MOST, scene
+from tests.faults.rig import MOST, fault_rig
 from tests.support.s3_server import S3Server
 
 pytestmark = pytest.mark.s3
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.s3
 
 def test_a_writer_killed_between_its_tables_leaves_all_or_nothing(s3: S3Server, s3_root: str, tmp_path: Path) -> None:
     """The requests after its data, its turn and its record: the two tables, the publish."""
-    with scene(s3, s3_root, tmp_path) as place:
+    with fault_rig(s3, s3_root, tmp_path) as place:
         assert [place.kill_before("insert", request) for request in (6, 8)] == [True, True]
 
 
@@ -24,7 +24,7 @@ def test_a_writer_killed_between_its_tables_leaves_all_or_nothing(s3: S3Server, 
 def test_a_writer_killed_before_any_request_leaves_all_or_nothing(
     operation: str, s3: S3Server, s3_root: str, tmp_path: Path
 ) -> None:
-    with scene(s3, s3_root, tmp_path) as place:
+    with fault_rig(s3, s3_root, tmp_path) as place:
         kills = 0
         while place.kill_before(operation, kills + 1):
             kills += 1

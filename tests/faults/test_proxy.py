@@ -11,7 +11,7 @@ import pytest
 
 from omnigraph.errors import StoreUnavailable
 from omnigraph.storage.objects.locks import Lease
-from tests.faults.scene import scene
+from tests.faults.rig import fault_rig
 from tests.support.fault_proxy import READS, Fault, FaultProxy
 from tests.support.s3_server import S3Server
 
@@ -105,7 +105,7 @@ def test_a_write_that_is_done_and_called_refused_is_noticed(
         if len(releases) == 1:
             raise StoreUnavailable("the turn was not taken back")
 
-    with scene(s3, s3_root, tmp_path) as place, monkeypatch.context() as patch:
+    with fault_rig(s3, s3_root, tmp_path) as place, monkeypatch.context() as patch:
         patch.setattr(Lease, "release", release)
         with pytest.raises(AssertionError, match="ended as StoreUnavailable"):
             place.attempt("insert", Fault("503", first=10_000))

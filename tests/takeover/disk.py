@@ -10,14 +10,14 @@ from tests.support.actors import ANSWER_SECONDS, Actor, acting
 from tests.support.holding_proxy import Hold, HoldingProxy
 from tests.support.waiting import wait_until
 from tests.takeover.case import FATAL, Case, StepEnd, Told
-from tests.takeover.scene import CHILD, Scene, step_ends
+from tests.takeover.rig import CHILD, TakeoverRig, step_ends
 from tests.takeover.writers import Ground
 
 #: How long the second writer waits for its turn before it says so.
 LOCK_SECONDS = "0.3"
 
 
-class DiskScene(Scene):
+class DiskScene(TakeoverRig):
     """Plays cases on a disk. The place where the writer is held is the name of a failpoint: ``Hold(part=…)``.
 
     The modes are ``stopped``, after which the process goes on, and ``dead``: it is killed while it stands still.

@@ -13,13 +13,13 @@ from tests.support.fault_proxy import WRITES
 from tests.support.holding_proxy import ANY, Hold
 from tests.support.s3_server import s3_server
 from tests.takeover.case import MODES, Mode
-from tests.takeover.scene import scene
+from tests.takeover.rig import takeover_rig
 
 
 def main(held: str, other: str, named: str, number: str = "1", part: str = "", after: str = "", which: str = "") -> int:
     mode: Mode = next(mode for mode in MODES if mode == named)
     hold = Hold(int(number), ANY if which == "all" else WRITES, part, after)
-    with s3_server() as server, scene(server, f"{server.url}/{uuid4().hex}") as place:
+    with s3_server() as server, takeover_rig(server, f"{server.url}/{uuid4().hex}") as place:
         case = place.play(held, other, hold, mode)
         print(case, "" if case.wrong else "all is well", sep="\n    ")
     return 1 if case.wrong else 0

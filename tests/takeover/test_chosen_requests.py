@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.holding_proxy import Hold
 from tests.takeover.requests import NO_COPY, PUBLISH, RECORD, SCHEMA
-from tests.takeover.scene import Scene
+from tests.takeover.rig import TakeoverRig
 
 pytestmark = [pytest.mark.s3, pytest.mark.slow]
 
@@ -44,18 +44,20 @@ DECIDING = [
 
 @pytest.mark.timeout(900)  # about a second a request on a quiet machine
 @pytest.mark.parametrize(("held", "other"), SWEPT)
-def test_a_writer_that_is_overtaken_at_any_of_its_requests(place: Scene, held: str, other: str) -> None:
+def test_a_writer_that_is_overtaken_at_any_of_its_requests(place: TakeoverRig, held: str, other: str) -> None:
     place.sweep(held, other, part=NO_COPY)
     place.finish()
 
 
 @pytest.mark.parametrize(("held", "other", "part"), DECIDING)
-def test_a_writer_that_is_overtaken_at_its_deciding_request(place: Scene, held: str, other: str, part: str) -> None:
+def test_a_writer_that_is_overtaken_at_its_deciding_request(
+    place: TakeoverRig, held: str, other: str, part: str
+) -> None:
     place.play_at(held, other, Hold(part=part))
     place.finish()
 
 
-def test_a_process_that_stands_still_is_overtaken(place: Scene) -> None:
+def test_a_process_that_stands_still_is_overtaken(place: TakeoverRig) -> None:
     place.play_at("insert", "insert", Hold(part=RECORD), "stopped")
     place.play_at("insert", "insert", Hold(part=PUBLISH), "stopped")
     place.play_at("first_write", "first_write", Hold(part=RECORD), "stopped")

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.holding_proxy import ANY
 from tests.takeover.case import Mode
-from tests.takeover.scene import Scene
+from tests.takeover.rig import TakeoverRig
 from tests.takeover.writers import HELD, WRITERS
 
 pytestmark = [pytest.mark.s3, pytest.mark.torture]
@@ -26,7 +26,9 @@ RIVALS = {
 }
 
 
-def _sweep(place: Scene, capsys: pytest.CaptureFixture[str], held: str, other: str, mode: Mode, reads: bool) -> None:
+def _sweep(
+    place: TakeoverRig, capsys: pytest.CaptureFixture[str], held: str, other: str, mode: Mode, reads: bool
+) -> None:
     count = place.sweep(held, other, mode, **({"methods": ANY} if reads else {}))
     with capsys.disabled():
         wrong = sum(bool(case.wrong) for case in place.played)
@@ -37,7 +39,7 @@ def _sweep(place: Scene, capsys: pytest.CaptureFixture[str], held: str, other: s
 @pytest.mark.parametrize("other", WRITERS)
 @pytest.mark.parametrize("held", HELD)
 def test_every_writer_against_every_other(
-    thorough_place: Scene, capsys: pytest.CaptureFixture[str], held: str, other: str
+    thorough_place: TakeoverRig, capsys: pytest.CaptureFixture[str], held: str, other: str
 ) -> None:
     _sweep(thorough_place, capsys, held, other, "late", reads=False)
 
@@ -45,7 +47,7 @@ def test_every_writer_against_every_other(
 @pytest.mark.parametrize("mode", ["lost", "unheard", "stopped", "killed", "dead"])
 @pytest.mark.parametrize("held", HELD)
 def test_every_end_of_the_held_request(
-    thorough_place: Scene, capsys: pytest.CaptureFixture[str], held: str, mode: Mode
+    thorough_place: TakeoverRig, capsys: pytest.CaptureFixture[str], held: str, mode: Mode
 ) -> None:
     _sweep(thorough_place, capsys, held, RIVALS.get(held, held), mode, reads=False)
 
@@ -53,6 +55,6 @@ def test_every_end_of_the_held_request(
 @pytest.mark.parametrize("mode", ["late", "killed"])
 @pytest.mark.parametrize("held", HELD)
 def test_every_request_that_reads(
-    thorough_place: Scene, capsys: pytest.CaptureFixture[str], held: str, mode: Mode
+    thorough_place: TakeoverRig, capsys: pytest.CaptureFixture[str], held: str, mode: Mode
 ) -> None:
     _sweep(thorough_place, capsys, held, RIVALS.get(held, held), mode, reads=True)

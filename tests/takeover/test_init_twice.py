@@ -11,7 +11,7 @@ from tests.support.waiting import wait_until
 from tests.takeover import writers
 from tests.takeover.requests import LEASE, PUBLISH, TABLE
 from tests.takeover.requests import SCHEMA as SCHEMA_FILE
-from tests.takeover.scene import Scene
+from tests.takeover.rig import TakeoverRig
 from tests.takeover.writers import ACTOR, SCHEMA
 
 pytestmark = [pytest.mark.s3, pytest.mark.slow]
@@ -23,7 +23,7 @@ FIRST, SECOND = (f"{SCHEMA}node {name} {{ name: String @key  mark: String }}\n" 
 _FAIR_LATE = ("AlreadyInitialized", "LockTimeout", "StoreUnavailable", "OutcomeUnknown", "RecoveryRequired")
 
 
-def test_an_init_that_is_overtaken_at_its_deciding_requests(place: Scene, s3_root: str) -> None:
+def test_an_init_that_is_overtaken_at_its_deciding_requests(place: TakeoverRig, s3_root: str) -> None:
     holds = [Hold(part=LEASE), Hold(part=r"claim"), Hold(part=SCHEMA_FILE), Hold(2, part=TABLE)]
     holds += [Hold(part=PUBLISH), Hold(2, part=PUBLISH)]
     wrong = []
@@ -35,7 +35,7 @@ def test_an_init_that_is_overtaken_at_its_deciding_requests(place: Scene, s3_roo
 
 @pytest.mark.torture
 def test_an_init_that_is_overtaken_at_any_of_its_requests(
-    place: Scene, s3_root: str, capsys: pytest.CaptureFixture[str]
+    place: TakeoverRig, s3_root: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wrong = []
     for number in range(1, MOST):
@@ -49,7 +49,7 @@ def test_an_init_that_is_overtaken_at_any_of_its_requests(
     assert not wrong, "\n".join(wrong)
 
 
-def _play(place: Scene, uri: str, hold: Hold) -> tuple[str, list[str]]:
+def _play(place: TakeoverRig, uri: str, hold: Hold) -> tuple[str, list[str]]:
     """What was held, and what is wrong afterwards."""
     place.ready()
     assert place.held is not None

@@ -11,7 +11,7 @@ from tests.support.holding_proxy import ANY, Hold
 from tests.takeover.case import Mode
 from tests.takeover.disk import disk_scene
 from tests.takeover.requests import BRANCH, BRANCH_NAMES, PURGED, RECORD, TABLE
-from tests.takeover.scene import Scene
+from tests.takeover.rig import TakeoverRig
 from tests.takeover.writers import ACTOR, SCHEMA
 
 pytestmark = [pytest.mark.s3, pytest.mark.slow]
@@ -21,14 +21,14 @@ CHANGES, MOST_OPENS = 6, 500
 
 
 @pytest.mark.parametrize("other", ["first_write", "recreate"])
-def test_a_late_fork_does_not_drop_the_table_of_another_writer(place: Scene, other: str) -> None:
+def test_a_late_fork_does_not_drop_the_table_of_another_writer(place: TakeoverRig, other: str) -> None:
     """Held between its record and what it does to the table's fork."""
     place.play_at("first_write", other, Hold(1, ANY, r"(nodes|edges)(/|%2F)", after=RECORD))
     place.finish()
 
 
 @pytest.mark.parametrize("later", [1, 2, 3])
-def test_a_late_create_does_not_remove_a_branch_that_was_made_meanwhile(place: Scene, later: int) -> None:
+def test_a_late_create_does_not_remove_a_branch_that_was_made_meanwhile(place: TakeoverRig, later: int) -> None:
     """Held after it saw that the name is free."""
     place.play_at("branch_create", "create_write", Hold(later, ANY, after=BRANCH_NAMES))
     place.finish()
@@ -36,7 +36,7 @@ def test_a_late_create_does_not_remove_a_branch_that_was_made_meanwhile(place: S
 
 @pytest.mark.parametrize("mode", ["late", "killed"])
 @pytest.mark.parametrize("other", ["insert", "company"])
-def test_a_record_that_lands_late_blocks_nobody(place: Scene, other: str, mode: Mode) -> None:
+def test_a_record_that_lands_late_blocks_nobody(place: TakeoverRig, other: str, mode: Mode) -> None:
     place.play_at("insert", other, Hold(part=RECORD), mode)
     place.finish()
 
@@ -57,18 +57,18 @@ def test_a_record_that_lands_late_blocks_nobody(place: Scene, other: str, mode: 
         ("add_property", "company", "killed"),
     ],
 )
-def test_a_table_commit_that_lands_late_is_no_drift(place: Scene, held: str, other: str, mode: Mode) -> None:
+def test_a_table_commit_that_lands_late_is_no_drift(place: TakeoverRig, held: str, other: str, mode: Mode) -> None:
     place.play_at(held, other, Hold(part=TABLE), mode)
     place.finish()
 
 
-def test_files_of_a_dropped_type_that_go_late_take_nothing_along(place: Scene) -> None:
+def test_files_of_a_dropped_type_that_go_late_take_nothing_along(place: TakeoverRig) -> None:
     place.play_at("drop_type", "insert_spare", Hold(part=PURGED))
     place.finish()
 
 
 @pytest.mark.parametrize("mode", ["late", "killed"])
-def test_an_append_that_lands_on_top_of_its_own_redo_is_there_once(place: Scene, mode: Mode) -> None:
+def test_an_append_that_lands_on_top_of_its_own_redo_is_there_once(place: TakeoverRig, mode: Mode) -> None:
     """Held between the commits of its two tables; the other one finishes what the record says."""
     for other in ("insert", "heal"):
         place.play_at("insert", other, Hold(2, part=TABLE), mode)
@@ -77,19 +77,19 @@ def test_an_append_that_lands_on_top_of_its_own_redo_is_there_once(place: Scene,
 
 @pytest.mark.parametrize("part", [BRANCH, r"__manifest/tree/[^?]*_versions/"])
 @pytest.mark.parametrize("other", ["create_delete", "create_again"])
-def test_a_late_create_of_a_name_that_was_used_again(place: Scene, other: str, part: str) -> None:
+def test_a_late_create_of_a_name_that_was_used_again(place: TakeoverRig, other: str, part: str) -> None:
     place.play_at("branch_create", other, Hold(part=part))
     place.finish()
 
 
 @pytest.mark.torture
 @pytest.mark.parametrize("other", ["branch_delete", "recreate"])
-def test_a_late_delete_of_a_name_that_was_used_again(place: Scene, other: str) -> None:
+def test_a_late_delete_of_a_name_that_was_used_again(place: TakeoverRig, other: str) -> None:
     place.sweep("branch_delete", other)
     place.finish()
 
 
-def test_an_open_beside_schema_changes_never_fails(place: Scene, s3_root: str) -> None:
+def test_an_open_beside_schema_changes_never_fails(place: TakeoverRig, s3_root: str) -> None:
     _open_beside_changes(place, s3_root)
 
 
@@ -98,7 +98,7 @@ def test_an_open_beside_schema_changes_never_fails_on_a_disk(tmp_path: Path) -> 
         _open_beside_changes(place, str(tmp_path / "graph"))
 
 
-def _open_beside_changes(place: Scene, uri: str) -> None:
+def _open_beside_changes(place: TakeoverRig, uri: str) -> None:
     og.init(uri, SCHEMA, actor=ACTOR).close()
     assert place.other.ask("open", uri)["name"] == "done"
     for number in range(CHANGES):

@@ -30,7 +30,7 @@ MOST = 120
 
 
 @dataclass(slots=True)
-class Scene:
+class FaultRig:
     """A graph with a handle behind the proxy and one beside it.
 
     Attributes:
@@ -135,13 +135,13 @@ class Scene:
 
 
 @contextmanager
-def scene(server: S3Server, uri: str, folder: Path) -> Iterator[Scene]:
+def fault_rig(server: S3Server, uri: str, folder: Path) -> Iterator[FaultRig]:
     """A new graph with a few rows, checked at the end of the block."""
     og.init(uri, SCHEMA, actor=ACTOR).close()
     proxy = FaultProxy(server.endpoint)
     with proxy.serve() as address:
         location = parse_location(uri, {**os.environ, "AWS_ENDPOINT_URL": address})
         with og.open(location, actor=ACTOR) as faulty:
-            made = Scene(uri, address, proxy, faulty, folder / "ledger.jsonl")
+            made = FaultRig(uri, address, proxy, faulty, folder / "ledger.jsonl")
             yield made
         made.finish()

@@ -1,8 +1,8 @@
 """A graph on an S3 server, a writer behind a proxy that holds its requests, and one that talks to the server directly.
 
-Both writers are processes that stay. `Scene.play` runs one case: the first is held at a request, the second takes over
-and is told how it ended, the request ends, the first goes on. Then a third handle must find everything explained and
-must be able to write everywhere.
+Both writers are processes that stay. `TakeoverRig.play` runs one case: the first is held at a request, the second takes
+over and is told how it ended, the request ends, the first goes on. Then a third handle must find everything explained
+and must be able to write everywhere.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ MOST = 200
 
 
 @dataclass(slots=True)
-class Scene:
+class TakeoverRig:
     """Plays cases one after another, on one graph as long as nothing is wrong with it.
 
     Attributes:
@@ -330,8 +330,8 @@ def _leave_a_dead_write(graph: og.Graph, mark: str) -> None:
 
 
 @contextmanager
-def scene(server: S3Server, root: str, *, thorough: bool = True) -> Iterator[Scene]:
+def takeover_rig(server: S3Server, root: str, *, thorough: bool = True) -> Iterator[TakeoverRig]:
     """Two processes and a proxy for the length of the block; at its end everything that was wrong fails the test."""
     proxy = HoldingProxy(server.endpoint)
     with proxy.serve() as address, ExitStack() as processes:
-        yield Scene(server, root, proxy, address, processes, thorough)
+        yield TakeoverRig(server, root, proxy, address, processes, thorough)
