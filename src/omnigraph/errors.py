@@ -1,73 +1,74 @@
 """Every error OmniGraph raises, as one tree.
 
 Branches are named after what the caller should do next. Each class has a stable ``code`` that clients may match on;
-the message names the thing, the place and the next step, and never holds a secret or a stack trace.
+the message names the thing, the place and the next step, and never holds a secret or a stack trace. The first paragraph
+of a docstring says when the error happens, the second what to do; docs/errors.md is written from them.
 
 OmniGraphError
-├── InputError                    fix the request (also a ValueError)
-│   ├── SourceError               a text in one of the two languages is wrong; knows line and column
-│   │   ├── SchemaSyntaxError     .pg text does not parse
-│   │   ├── SchemaError           .pg text parses but breaks a rule of the language
-│   │   ├── CatalogError          the declarations of a schema do not fit together
-│   │   ├── SchemaIdentityError   a @rename_from hint cannot be followed
-│   │   ├── QuerySyntaxError      .gq text does not parse
-│   │   └── QueryTypeError        .gq text does not fit the schema
-│   ├── ParameterError            a query parameter is missing or has the wrong type
-│   ├── UnsupportedSchemaChange   a schema change that is not safe, or not known to be
-│   ├── ChangeCursorRejected      a cursor or page token is damaged or belongs to another feed
-│   ├── InvalidName               a branch, actor or graph name breaks the naming rules
-│   ├── InvalidUri                a graph address cannot be understood
-│   ├── InvalidRow                a row does not fit its type
-│   │   ├── InvalidRecord         a line of a file is no record of the graph
-│   │   ├── MissingValue          a required property is null
-│   │   ├── IdMismatch            an explicit id differs from the key
-│   │   ├── RangeViolation        @range
-│   │   ├── CheckViolation        @check
-│   │   └── EnumViolation         enum(...)
-│   └── InvalidRowSet             rows that are fine alone break a rule together
-│       ├── UniqueViolation       @key or @unique
-│       ├── EndpointMissing       an edge points at a node that is not there
-│       └── CardinalityViolation  @card
-├── ConflictError                 read again, then decide
-│   ├── ChangeSchemaBoundary      two states whose properties differ cannot be compared row by row
-│   ├── CommitWithoutParent       the changes of a first commit were asked for; it has nothing to compare with
-│   ├── ExpectedVersionMismatch   a table moved since it was read
-│   ├── RowLevelCasContention     the publish lost its race more often than it may retry
-│   ├── ReadSetChanged            head, branch identity or schema moved before any effect
-│   │   └── SchemaChanged         the schema is another one than the write was made for
-│   ├── PreconditionFailed        the caller's own if_commit did not hold
-│   ├── UncoveredDrift            a table is ahead of the graph and nothing explains it
-│   ├── SchemaApplyBlocked        a schema change met other branches than main
-│   ├── SchemaFilesDisagree       the three schema files do not belong together
-│   ├── KeyConflict               a strict insert met an id that exists
-│   ├── AlreadyInitialized        init found a graph
-│   ├── BranchExists              create found the name taken
-│   ├── BranchInUse               delete found the branch still needed
-│   ├── MergeConflict             a merge found entities that both sides changed, or a result that breaks a rule
-│   └── MergeSchemaMismatch       a merge met tables of different schemas
+├── InputError
+│   ├── SourceError
+│   │   ├── SchemaSyntaxError
+│   │   ├── SchemaError
+│   │   ├── CatalogError
+│   │   ├── SchemaIdentityError
+│   │   ├── QuerySyntaxError
+│   │   └── QueryTypeError
+│   ├── ParameterError
+│   ├── UnsupportedSchemaChange
+│   ├── ChangeCursorRejected
+│   ├── InvalidName
+│   ├── InvalidUri
+│   ├── InvalidRow
+│   │   ├── InvalidRecord
+│   │   ├── MissingValue
+│   │   ├── IdMismatch
+│   │   ├── RangeViolation
+│   │   ├── CheckViolation
+│   │   └── EnumViolation
+│   └── InvalidRowSet
+│       ├── UniqueViolation
+│       ├── EndpointMissing
+│       └── CardinalityViolation
+├── ConflictError
+│   ├── ChangeSchemaBoundary
+│   ├── CommitWithoutParent
+│   ├── ExpectedVersionMismatch
+│   ├── RowLevelCasContention
+│   ├── ReadSetChanged
+│   │   └── SchemaChanged
+│   ├── PreconditionFailed
+│   ├── UncoveredDrift
+│   ├── SchemaApplyBlocked
+│   ├── SchemaFilesDisagree
+│   ├── KeyConflict
+│   ├── AlreadyInitialized
+│   ├── BranchExists
+│   ├── BranchInUse
+│   ├── MergeConflict
+│   └── MergeSchemaMismatch
 ├── NotFoundError
 │   ├── GraphNotFound
 │   ├── BranchNotFound
 │   ├── CommitNotFound
-│   ├── ChangeFeedGap             a change feed needs history that was cleaned up; start again from a baseline
+│   ├── ChangeFeedGap
 │   ├── TypeNotFound
 │   ├── QueryNotFound
 │   └── HistoricalVersionReclaimed
 ├── DeniedError
-│   └── ReadOnly                  a write through a read-only handle
+│   └── ReadOnly
 ├── LimitError
 │   ├── ResourceLimitExceeded
-│   └── LockTimeout               another writer held the commit section for too long
-├── StorageError                  the store failed or holds something we must not touch
-│   ├── StoreUnavailable          not reachable, no permission, no space
-│   ├── CorruptGraph              a file of the graph contradicts the format
-│   ├── ForkedProcess             forked from a process that used the store: start a new process (spawn)
-│   ├── NewerFormat               written by newer software: upgrade
-│   └── UnreadableSidecar         a recovery record cannot be understood; kept for the operator
-├── RecoveryRequired              an interrupted write must be resolved first
-├── OutcomeUnknown                the write may or may not have happened; look before retrying
-├── MissingExtra                  install an optional package (also an ImportError)
-└── InternalError                 a bug in OmniGraph
+│   └── LockTimeout
+├── StorageError
+│   ├── StoreUnavailable
+│   ├── CorruptGraph
+│   ├── ForkedProcess
+│   ├── NewerFormat
+│   └── UnreadableSidecar
+├── RecoveryRequired
+├── OutcomeUnknown
+├── MissingExtra
+└── InternalError
 """
 
 from __future__ import annotations
@@ -78,46 +79,101 @@ from omnigraph.error_base import OmniGraphError as OmniGraphError
 
 
 class InputError(OmniGraphError, ValueError):
+    """The request itself is wrong. Also a `ValueError`.
+
+    Correct the request; the message names the argument or the place.
+    """
+
     code = "input"
 
 
 class SourceError(Located, InputError):
+    """A text in the schema or query language is wrong. Knows file, line and column.
+
+    Correct the text at the place that the message shows.
+    """
+
     code = "source"
 
 
 class SchemaSyntaxError(SourceError):
+    """A schema text (`.pg`) does not parse.
+
+    Correct the text at the place shown.
+    """
+
     code = "schema.syntax"
 
 
 class SchemaError(SourceError):
+    """A schema text parses but breaks a rule of the language.
+
+    Correct the declaration at the place shown.
+    """
+
     code = "schema.rule"
 
 
 class CatalogError(SourceError):
+    """The declarations of a schema do not fit together.
+
+    Correct the declarations that the message names.
+    """
+
     code = "schema.catalog"
 
 
 class SchemaIdentityError(SourceError):
+    """A `@rename_from` hint cannot be followed.
+
+    Correct or remove the hint.
+    """
+
     code = "schema.identity"
 
 
 class QuerySyntaxError(SourceError):
+    """A query text (`.gq`) does not parse.
+
+    Correct the text at the place shown.
+    """
+
     code = "query.syntax"
 
 
 class QueryTypeError(SourceError):
+    """A query parses but does not fit the schema.
+
+    Correct the query; `lint` checks a whole file.
+    """
+
     code = "query.type"
 
 
 class ParameterError(InputError):
+    """A query parameter is missing, unknown or of the wrong type.
+
+    Pass the parameters that the query declares.
+    """
+
     code = "query.parameter"
 
 
 class UnsupportedSchemaChange(InputError):
+    """A schema change is not safe, or not known to be safe. Nothing changed.
+
+    Read `schema.plan(...)`; change the schema in smaller steps, or move the data.
+    """
+
     code = "schema.unsupported_change"
 
 
 class ChangeCursorRejected(InputError):
+    """A cursor or page token is damaged, or belongs to another graph, branch or filter.
+
+    Begin again with `baseline`.
+    """
+
     code = "change_cursor"
 
     def __init__(self, reason: str) -> None:
@@ -125,70 +181,155 @@ class ChangeCursorRejected(InputError):
 
 
 class InvalidName(InputError):
+    """A branch, actor or graph name breaks the naming rules.
+
+    Choose another name.
+    """
+
     code = "name"
 
 
 class InvalidUri(InputError):
+    """The address of a graph cannot be understood.
+
+    Pass a directory, `file://` or `s3://bucket/prefix`.
+    """
+
     code = "uri"
 
 
 class InvalidRow(InputError):
+    """A row does not fit its type.
+
+    Correct the row, or load with `on_error="reject"`.
+    """
+
     code = "row"
 
 
 class InvalidRecord(InvalidRow):
+    """A line of a file is not a record of the graph.
+
+    Correct the line, or load with `on_error="reject"`.
+    """
+
     code = "row.record"
 
 
 class MissingValue(InvalidRow):
+    """A required property is null or missing.
+
+    Give the property a value.
+    """
+
     code = "row.missing_value"
 
 
 class IdMismatch(InvalidRow):
+    """An explicit id differs from the key of its row.
+
+    Leave the id out, or make it equal to the key.
+    """
+
     code = "row.id_mismatch"
 
 
 class RangeViolation(InvalidRow):
+    """A value lies outside the `@range` of its property.
+
+    Correct the value.
+    """
+
     code = "row.range"
 
 
 class CheckViolation(InvalidRow):
+    """A value does not match the `@check` of its property.
+
+    Correct the value.
+    """
+
     code = "row.check"
 
 
 class EnumViolation(InvalidRow):
+    """A value is not one of the `enum(...)` of its property.
+
+    Correct the value, or extend the enum in the schema.
+    """
+
     code = "row.enum"
 
 
 class InvalidRowSet(InputError):
+    """Rows that are valid one by one break a rule together.
+
+    Correct the rows that the message names.
+    """
+
     code = "rows"
 
 
 class UniqueViolation(InvalidRowSet):
+    """Two rows have the same `@key` or `@unique` value.
+
+    Remove or correct one of them.
+    """
+
     code = "rows.unique"
 
 
 class EndpointMissing(InvalidRowSet):
+    """An edge points at a node that does not exist.
+
+    Write the node first, or in the same commit.
+    """
+
     code = "rows.endpoint"
 
 
 class CardinalityViolation(InvalidRowSet):
+    """A node has more or fewer edges of a type than its `@card` allows.
+
+    Add or remove edges.
+    """
+
     code = "rows.cardinality"
 
 
 class ConflictError(OmniGraphError):
+    """The state of the graph does not allow the request.
+
+    Read again, then decide.
+    """
+
     code = "conflict"
 
 
 class ChangeSchemaBoundary(ConflictError):
+    """Two states cannot be compared row by row, because the properties of a type differ.
+
+    Take a `baseline`, or go on after the commit that changed the schema.
+    """
+
     code = "conflict.schema_boundary"
 
 
 class CommitWithoutParent(ConflictError):
+    """The changes of the first commit were asked for; it has no parent to compare with.
+
+    Begin with `baseline`.
+    """
+
     code = "conflict.parentless_commit"
 
 
 class ExpectedVersionMismatch(ConflictError):
+    """A table moved since it was read.
+
+    Read again and retry.
+    """
+
     code = "conflict.expected_version"
 
     def __init__(self, table_key: str, expected: int, actual: int) -> None:
@@ -202,10 +343,20 @@ class ExpectedVersionMismatch(ConflictError):
 
 
 class RowLevelCasContention(ConflictError):
+    """The publish lost its race against other writers more often than it may retry.
+
+    Retry later, or write less often in parallel to one branch.
+    """
+
     code = "conflict.contention"
 
 
 class ReadSetChanged(ConflictError):
+    """The head, the branch or the schema moved before anything was written.
+
+    Read again and retry.
+    """
+
     code = "conflict.read_set"
 
     def __init__(self, member: str, expected: object, actual: object) -> None:
@@ -219,14 +370,29 @@ class ReadSetChanged(ConflictError):
 
 
 class SchemaChanged(ReadSetChanged):
+    """The schema is not the one that the write was made for.
+
+    Read the schema again and retry.
+    """
+
     code = "conflict.schema_changed"
 
 
 class PreconditionFailed(ConflictError):
+    """The `if_commit` or `if_hash` of the caller does not hold. Nothing changed.
+
+    Read the newest state, then decide.
+    """
+
     code = "conflict.precondition"
 
 
 class UncoveredDrift(ConflictError):
+    """A table is ahead of the graph: other software wrote to it.
+
+    Run `recover(discard=True)` or `omnigraph recover --discard`, then write the rows through OmniGraph.
+    """
+
     code = "conflict.drift"
 
     def __init__(self, table_key: str, head: int, pin: int) -> None:
@@ -240,31 +406,65 @@ class UncoveredDrift(ConflictError):
 
 
 class SchemaApplyBlocked(ConflictError):
+    """A schema change met branches other than main.
+
+    Merge or delete them first.
+    """
+
     code = "conflict.schema_apply"
 
 
 class SchemaFilesDisagree(ConflictError):
+    """The three schema files do not belong together; somebody edited them.
+
+    Restore them, or change the schema with `schema.apply`.
+    """
+
     code = "conflict.schema_files"
 
 
 class KeyConflict(ConflictError):
+    """A strict insert met an id that exists.
+
+    Use the mode `merge`, or another id.
+    """
+
     code = "conflict.key"
 
 
 class AlreadyInitialized(ConflictError):
+    """`init` found a graph at the address.
+
+    Open it, or choose another address.
+    """
+
     code = "conflict.initialized"
 
 
 class BranchExists(ConflictError):
+    """`create` found the name taken.
+
+    Choose another name, or delete the branch.
+    """
+
     code = "conflict.branch_exists"
 
 
 class BranchInUse(ConflictError):
+    """`delete` found the branch still needed by another one.
+
+    Delete or merge that one first.
+    """
+
     code = "conflict.branch_in_use"
 
 
 class MergeConflict(ConflictError):
-    """Nothing was written. ``conflicts`` holds every one of them, by table and id."""
+    """Both sides of a merge changed the same entity, or the merged graph breaks a rule. Nothing was written;
+    `conflicts` holds every conflict by table and id.
+
+    Merge again with `resolve`, or change one of the branches.
+    """
 
     code = "conflict.merge"
 
@@ -274,54 +474,119 @@ class MergeConflict(ConflictError):
 
 
 class MergeSchemaMismatch(ConflictError):
+    """A merge met tables of different schemas.
+
+    Bring both branches to one schema first.
+    """
+
     code = "conflict.merge_schema"
 
 
 class NotFoundError(OmniGraphError):
+    """Something that was named does not exist.
+
+    Check the name; the hint offers similar ones.
+    """
+
     code = "not_found"
 
 
 class GraphNotFound(NotFoundError):
+    """There is no graph at the address.
+
+    Check the address, or make a graph with `init`.
+    """
+
     code = "not_found.graph"
 
 
 class BranchNotFound(NotFoundError):
+    """There is no branch of this name.
+
+    `branches.list()` shows the names.
+    """
+
     code = "not_found.branch"
 
 
 class CommitNotFound(NotFoundError):
+    """There is no commit of this id, version or time.
+
+    `commits.list()` shows the ids.
+    """
+
     code = "not_found.commit"
 
 
 class ChangeFeedGap(NotFoundError):
+    """A change feed needs history that was cleaned up.
+
+    Begin again with `baseline`.
+    """
+
     code = "not_found.feed_gap"
 
 
 class TypeNotFound(NotFoundError):
+    """There is no node or edge type of this name in this state.
+
+    `catalog` shows the types.
+    """
+
     code = "not_found.type"
 
 
 class QueryNotFound(NotFoundError):
+    """The text has no query of this name, or several and none was named.
+
+    Pass the name of one of its queries.
+    """
+
     code = "not_found.query"
 
 
 class HistoricalVersionReclaimed(NotFoundError):
+    """The files of an older state were cleaned up.
+
+    Choose a newer state.
+    """
+
     code = "not_found.reclaimed"
 
 
 class DeniedError(OmniGraphError):
+    """The request is not allowed.
+
+    Ask for the permission, or consent with `--yes`.
+    """
+
     code = "denied"
 
 
 class ReadOnly(DeniedError):
+    """A write through a handle that is open read-only.
+
+    Open the graph with `mode="rw"`.
+    """
+
     code = "denied.read_only"
 
 
 class LimitError(OmniGraphError):
+    """A limit was reached.
+
+    Make the request smaller, or wait.
+    """
+
     code = "limit"
 
 
 class ResourceLimitExceeded(LimitError):
+    """A request is larger than a limit; `details` has the resource, the size and the limit.
+
+    Split the request, or use Spark.
+    """
+
     code = "limit.resource"
 
     def __init__(self, resource: str, actual: int, limit: int, *, hint: str | None = None) -> None:
@@ -335,44 +600,99 @@ class ResourceLimitExceeded(LimitError):
 
 
 class LockTimeout(LimitError):
+    """Another writer held the commit section for longer than `OMNIGRAPH_LOCK_TIMEOUT`.
+
+    Retry; look for a stopped process if it persists.
+    """
+
     code = "limit.lock_timeout"
 
 
 class StorageError(OmniGraphError):
+    """The storage failed, or holds something that must not be touched.
+
+    See the message.
+    """
+
     code = "storage"
 
 
 class StoreUnavailable(StorageError):
+    """The storage is not reachable, refuses access or has no space.
+
+    Check network, credentials and space, then retry.
+    """
+
     code = "storage.unavailable"
 
 
 class CorruptGraph(StorageError):
+    """A file of the graph contradicts the format.
+
+    Run `verify`; restore the file from a copy.
+    """
+
     code = "storage.corrupt"
 
 
 class ForkedProcess(StorageError):
+    """The process was forked from one that had used the storage.
+
+    Start processes with `spawn`, or open the graph after the fork.
+    """
+
     code = "storage.forked"
 
 
 class NewerFormat(StorageError):
+    """The graph was written by newer software.
+
+    Upgrade OmniGraph.
+    """
+
     code = "storage.newer_format"
 
 
 class UnreadableSidecar(StorageError):
+    """A recovery record cannot be understood; it is kept.
+
+    Upgrade OmniGraph, or have an operator look at the record.
+    """
+
     code = "storage.unreadable_sidecar"
 
 
 class RecoveryRequired(OmniGraphError):
+    """An interrupted write must be resolved first.
+
+    Open the graph with `mode="rw"`, or run `recover`.
+    """
+
     code = "recovery_required"
 
 
 class OutcomeUnknown(OmniGraphError):
+    """The write may or may not have happened.
+
+    Read the branch before you retry.
+    """
+
     code = "outcome_unknown"
 
 
 class MissingExtra(OmniGraphError, ImportError):
+    """An optional package is not installed. Also an `ImportError`.
+
+    Install the extra that the message names.
+    """
+
     code = "missing_extra"
 
 
 class InternalError(OmniGraphError):
+    """A bug in OmniGraph.
+
+    Report it with the message and the steps.
+    """
+
     code = "internal"

@@ -1,7 +1,8 @@
-"""Every limit and default of OmniGraph, with its unit and the reason for its value.
+"""The limits of OmniGraph: settings, limits that a request can meet, and sizes that several modules share.
 
-Nothing here is read from a file. The few that an operator may change name their environment variable and are read
-when they are needed, so that a test or a service can set them late.
+Nothing here is read from a file. Settings are functions that read an environment variable when they are needed, so that
+a test or a service can set them late. A size that one module uses stands in that module. docs/configuration.md lists
+the settings and the limits that a request can meet, with unit, default and reason.
 """
 
 from __future__ import annotations
@@ -12,335 +13,17 @@ TYPE_CHECKING = False  # type checkers take it for true; `typing` itself would d
 if TYPE_CHECKING:
     from typing import Final
 
+# --- Versions of the format
+
 #: Stamp of the on-disk layout that this software writes and reads.
 INTERNAL_SCHEMA_VERSION: Final = 3
 
-#: Version of the recovery record; any other value is refused.
-SIDECAR_SCHEMA_VERSION: Final = 1
-
-#: A publish that loses its race is tried again this many times after the first attempt.
-PUBLISHER_RETRY_BUDGET: Final = 5
-
-#: Pause between two publish attempts, in seconds; the real one is random between these.
-PUBLISH_BACKOFF_SECONDS: Final = (0.005, 0.05)
-
-#: A write whose base moved is prepared again this often outside the commit section. The next one is prepared inside,
-#: where nothing can move, so that a busy branch starves nobody.
-REPREPARE_BUDGET: Final = 3
-
-#: Pause between two looks at a lease that another writer holds, in seconds: the shortest and the longest.
-LEASE_POLL_SECONDS: Final = (0.01, 0.1)
-
-#: Row data that one `update` may read, in bytes. All of it is held in memory until the commit.
-MUTATION_BYTES: Final = 2 * 1024**3
-
-#: Longest address of an external blob, in bytes.
-BLOB_URI_BYTES: Final = 65_536
-
-#: A publish merges old fragments of the manifest when it holds more than this many. Each publish adds one.
-MANIFEST_FRAGMENTS: Final = 48
-
-#: A fragment of the manifest with at least this many rows is not merged again. What is merged is held in memory, about
-#: 1 kB a row, however long the history is.
-MANIFEST_FRAGMENT_ROWS: Final = 4_096
-
-#: A publish takes so many rows of the latest commits along into its own fragment, and then leaves no file behind that
-#: says which rows of the old one are gone. More would make every reader of the newest state read them.
-MANIFEST_RECENT_ROWS: Final = 24
-
-#: A row of a table version with more characters than this is never taken along: the digests of some hundred files.
-MANIFEST_RECENT_CHARACTERS: Final = 65_536
-
-#: A write folds the small fragments at the end of a table when there are more than this many. Each costs a look-up
-#: about 0.3 ms and a commit about 5 µs.
-SMALL_FRAGMENTS: Final = 12
-
-#: Rows per fragment of a table. Replacing a row makes Lance read the version columns of its whole fragment, about 2 ms
-#: at this size; with Lance's own default of a million it is 15 ms.
-FRAGMENT_ROWS: Final = 131_072
-
-#: A fragment with at most this many rows is small. Larger ones are left to `optimize`.
-SMALL_FRAGMENT_ROWS: Final = 4_096
-
-#: Folding takes the next older fragment only while it has at most this many times the rows gathered so far, which
-#: keeps the rewritten rows per written row logarithmic.
-FOLD_RATIO: Final = 4
-
-#: Fragments with at most this many rows are folded whatever their neighbours' sizes: rewriting them costs next to
-#: nothing, and one-row writes between larger ones would otherwise keep a table from ever being folded.
-FOLD_ALWAYS_ROWS: Final = 512
-
-#: An id look-up goes through the index while it asks for less than this share of the table; above, one scan is faster.
-INDEX_LOOKUP_SHARE: Final = 1 / 16
-
-#: So few values always go through the filter; Lance chooses between index and scan.
-FEW_VALUES: Final = 64
-
-#: Ids of small fragments that a process keeps, in bytes and in fragments, which take some hundred bytes each however
-#: few ids they hold: a look-up of a new id then reads none of them.
-KNOWN_ID_BYTES: Final = 32 * 1024**2
-KNOWN_ID_FRAGMENTS: Final = 2_048
-
-#: How many open tables a graph keeps at hand, and versions of each.
-OPEN_TABLES: Final = 256
-OPEN_VERSIONS: Final = 8
-
-#: Pages of indexes that Lance keeps for an open graph, in bytes.
-INDEX_CACHE_BYTES: Final = 512 * 1024**2
-
-#: Commits whose rows a graph keeps at hand for the next query, if they have at most so many rows and bytes.
-KEPT_EFFECTS: Final = 64
-KEPT_EFFECT_ROWS: Final = 1_024
-KEPT_EFFECT_BYTES: Final = 256 * 1024
-
-#: Tables of one write are staged and committed by this many threads.
-TABLE_THREADS: Final = 8
-
-#: Files that are synced to the disk at once. They wait for it together, and it takes them in one go.
-SYNC_THREADS: Final = 8
-
-#: SchemaRegistry that an open handle keeps compiled: the newest, and those of states it travelled to.
-KNOWN_SCHEMAS = 16
-
-#: Columns of a table whose indexes are built at once. Sorting a column uses about one core.
-INDEX_THREADS: Final = 4
-
-#: Versions of one table, or of one topology, that queries keep at hand: the newest, and those somebody travels to.
-#: Each keeps about 20 kB alive besides its rows.
-CACHED_VERSIONS: Final = 32
-
-#: Edge types with at least this many edges get a topology file; smaller ones are read in no time.
-PERSISTED_EDGES: Final = 20_000
-
-#: How many commits of histories a process keeps in memory; they are read again when there are more. About 1 kB each.
-KNOWN_COMMITS: Final = 100_000
-
-#: Commits of a branch that a merge walks back to see whether the branch only went on from its target. Behind more of
-#: them the whole history of both is looked at.
-MERGE_WALK_COMMITS: Final = 256
-
-#: Rows of the manifest that are read first by whoever goes back in the history; then twice as many, and so on.
-COMMIT_ROWS_AT_A_TIME: Final = 64
-
-#: Longest branch name, in bytes.
-BRANCH_NAME_BYTES: Final = 128
-
-#: Longest actor id, in bytes.
-ACTOR_BYTES: Final = 256
-
-#: A mirror dataset is compacted when it has more than this many fragments.
-MIRROR_FRAGMENTS: Final = 64
-
-#: Rows of a result that become Python objects at a time when it is iterated or written as JSON. Enough to make the
-#: work per batch vanish, few enough to stay within some tens of MB.
-RESULT_BATCH_ROWS: Final = 8_192
-
-#: A notebook shows at most this many rows and columns of a result, and this many characters of a value.
-SHOWN_ROWS: Final = 50
-SHOWN_COLUMNS: Final = 30
-SHOWN_CHARACTERS: Final = 200
-
-#: Bytes of a file that a load reads and parses at a time; a few of them are in work at once.
-LOAD_BLOCK_BYTES: Final = 8 * 1024**2
-
-#: Longest line of a file in the graph dialect, in bytes. A line is one record and is held as a whole.
-LOAD_LINE_BYTES: Final = 32 * 1024**2
-
-#: Most delimiters (braces, brackets, commas, colons) on one line. Keeps one record from becoming a million objects.
-LOAD_LINE_SLOTS: Final = 131_072
-
-#: Blocks of a load are parsed by this many threads. Parsing is Arrow's work, which runs beside Python.
-LOAD_THREADS: Final = 4
-
-#: Data of one column of one type in one embedded load, in bytes: Arrow's own bound for columns of text.
-LOAD_COLUMN_BYTES: Final = 2**31 - 1
-
-#: A load that fails names the first violation of each kind, up to this many.
-LOAD_SHOWN_VIOLATIONS: Final = 20
-
-#: A load that is to fail anyway stops looking for further violations after this many bad rows.
-LOAD_COUNTED_VIOLATIONS: Final = 100
-
-#: Rows that a load may reject before it gives up, unless the caller says otherwise.
-LOAD_MAX_REJECTS: Final = 1_000
-
-#: Characters of a rejected record that are kept; enough to find it again.
-LOAD_REJECT_CHARACTERS: Final = 65_536
-
-#: A load that put more rows than this into a table also brings the indexes up to date. Below, look-ups scan faster
-#: than an index is built.
-LOAD_INDEX_ROWS: Final = 50_000
-
-#: Rows of an export that become text at a time.
-EXPORT_BATCH_ROWS: Final = 16_384
-
-#: Rows of an export that become text at a time when the type has blobs, each of which may be large.
-EXPORT_BLOB_BATCH_ROWS: Final = 32
-
-#: Tables with at most this many bytes on disk are sorted in memory by an export. Of larger ones only the ids are, and
-#: the rows are fetched in that order.
-EXPORT_SORT_BYTES: Final = 256 * 1024**2
-
-#: Row data that one merge may put into the target, in bytes. All of it is held in memory until the commit.
-MERGE_BYTES: Final = 2 * 1024**3
-
-#: A merge with more row data than this is carried by Spark, if there is one; less is done before Spark has started.
-#: Without Spark its rows are read in parts of this size.
-SPARK_MERGE_BYTES: Final = 256 * 1024**2
-
-#: Data of one column of a type that the driver of a merge on Spark holds for the rules about rows together, in bytes:
-#: Arrow's own bound for columns of text.
-MERGE_KEY_BYTES: Final = 2**31 - 1
-
-#: Entities of each kind that the JSON form of a merge preview names per type; the counts are complete.
-MERGE_SHOWN_ENTITIES: Final = 1_000
-
-#: How often a branch listing is repeated when a branch vanishes while it is read.
-BRANCH_LISTING_RETRIES: Final = 3
-
-#: Memory of the JVM of a Spark session on this machine, in MiB: least and most. Rows live in Python and in Lance.
-DRIVER_MEMORY_MIB: Final = (512, 8192)
-
-#: Partitions of a shuffle per core of this machine; Spark's 200 cost more than they bring on a few cores.
-SHUFFLES_PER_CORE: Final = 4
-
-#: Pieces of a load per core: enough that the last ones do not leave cores idle, few enough that tables stay large.
-SPLITS_PER_CORE: Final = 3
-
-#: Most bytes of lines that one task of a load reads.
-SPLIT_BYTES: Final = 128 * 1024**2
-
-#: How much denser a Parquet file is than lines with the same rows, about.
-PARQUET_DENSITY: Final = 4
-
-#: Bytes of rows of one type that a task of a load gathers before it writes them, even if they are few rows.
-STAGE_BYTES: Final = 128 * 1024**2
-
-#: Rows whose keys one task of a load looks at.
-KEY_TASK_ROWS: Final = 1 << 20
-
-#: So few rows are looked at by the driver itself, with the functions of the tasks: a job would take longer to start.
-DRIVER_ROWS: Final = 65_536
-
-#: Keys that break a rule and are looked at closely, per rule and task. Behind them a load has failed anyway.
-SUSPECTS: Final = 10_000
-
-#: Rows that a load looks at closely to find out which of them break a rule together. They are held by the driver.
-SETTLED_ROWS: Final = 1_000_000
-
-#: JSONL with more bytes than this is loaded by Spark, if there is one; less is done before Spark has started.
-SPARK_LOAD_BYTES: Final = 32 * 1024**2
-
-#: Rows of two states whose images are compared at a time, and their bytes on one side.
-DELTA_BATCH_ROWS: Final = 8_192
-DELTA_BATCH_BYTES: Final = 8 * 1024**2
-
-#: The same for blobs, each of which may be large.
-DELTA_BLOB_BATCH_ROWS: Final = 32
-
-#: Rows of a comparison that are kept for whoever asks for their images next.
-DELTA_KEPT_BYTES: Final = 1024**2
-
-#: So few rows are fetched by a filter on their row ids. For more it pays that Lance makes an index of all row ids,
-#: which takes up to 0.2 s per million rows and version.
-FILTERED_ROWS: Final = 4_096
-
-#: Tables whose rows take at most this many bytes are read as a whole when a comparison needs at least the share below
-#: of them; of larger ones the rows are fetched in batches.
-DELTA_SCAN_BYTES: Final = 128 * 1024**2
-DELTA_SCAN_SHARE: Final = 1 / 8
-
-#: Rows that are read to learn how large the rows of a table are.
-DELTA_SAMPLE_ROWS: Final = 64
-
-#: With more rows than this in rewritten fragments, row-version columns are asked instead where they are exact.
-DELTA_REWRITTEN_ROWS: Final = 32_768
-
-#: Row-version columns are trusted over at most this many transactions, because each of them is read first.
-DELTA_TRANSACTIONS: Final = 128
-
-#: Rows that one task of a distributed scan reads, if its fragments are not larger. A task costs about 0.1 s by itself.
-SCAN_TASK_ROWS: Final = 524_288
-
-#: Rows per batch that a distributed scan hands to the JVM.
-SCAN_BATCH_ROWS: Final = 32_768
-
-#: A table with at most this many rows is sent to every task of a Spark join; larger ones are shuffled.
-BROADCAST_ROWS: Final = 50_000
-
-#: Rows that `verify` reads at a time.
-VERIFY_BATCH_ROWS: Final = 65_536
-
-#: Rows of a data file that a deep `verify` holds at once, and the address space of the process that reads them, in
-#: bytes. Damaged lengths ask for more.
-VERIFY_DEEP_ROWS: Final = 8_192
-VERIFY_DEEP_BYTES: Final = 8 * 1024**3
-
-#: So long a deep `verify` waits for the next rows of a data file, in seconds. Damaged bytes may never give any.
-VERIFY_DEEP_SECONDS: Final = 60.0
-
-#: Rows whose fingerprints `verify` holds at once, 8 bytes each; a larger table is read once per so many rows.
-VERIFY_PART_ROWS: Final = 16 * 1024**2
-
-#: Examples of wrong rows that `verify` names in one sentence.
-VERIFY_EXAMPLES: Final = 3
-
-#: Suspicious rows that `verify` looks at closely per rule and table. Behind them the rule is broken anyway.
-VERIFY_SUSPECTS: Final = 65_536
-
-#: Values that `verify` looks up through one index.
-VERIFY_LOOKUPS: Final = 8
-
-#: How long `verify` looks again before it calls something a problem that a live writer passes through, in seconds
-#: between two looks. A commit section lasts milliseconds.
-VERIFY_PATIENCE_SECONDS: Final = (0.05, 0.2, 0.75, 1.0)
-
-#: Changes of a diff or a feed that become objects at a time, and the same for types with blobs.
-CHANGE_BATCH_ROWS: Final = 1_024
-CHANGE_BLOB_BATCH_ROWS: Final = 32
-
-#: Changes of recent comparisons that a process keeps the ids of, so that the next page of a block finds them at hand.
-#: One takes about 60 bytes.
-RECENT_CHANGES: Final = 2_000_000
-
-#: Bytes of images on one side that become objects at a time, unless a single one is larger.
-CHANGE_BATCH_BYTES: Final = 4 * 1024**2
-
-#: Changes on one page of the change feed: what it holds unless the caller says otherwise, and the most it may hold.
-FEED_PAGE_CHANGES: Final = 1_000
-FEED_PAGE_MAX_CHANGES: Final = 8_192
-
-#: Bytes of JSON on one page of the change feed, likewise. A single larger change is sent alone.
-FEED_PAGE_BYTES: Final = 4 * 1024**2
-FEED_PAGE_MAX_BYTES: Final = 32 * 1024**2
-
-#: Commits that one poll of the change feed walks, likewise.
-FEED_COMMITS: Final = 128
-FEED_MAX_COMMITS: Final = 512
-
-#: Longest cursor or page token, in characters.
-FEED_TOKEN_CHARACTERS: Final = 4_096
-
-#: An id with more bytes than this is carried in a page token as its first bytes and a digest.
-FEED_TOKEN_ID_BYTES: Final = 256
-
-#: Ids that each task of an export by Spark reports, to cut a table into ranges of about equal size.
-EXPORT_SAMPLES: Final = 256
+# --- Settings: environment variables
 
 
 def lock_timeout_seconds() -> float:
     """How long a writer waits for the commit section (``OMNIGRAPH_LOCK_TIMEOUT``). A section lasts milliseconds."""
     return float(os.environ.get("OMNIGRAPH_LOCK_TIMEOUT", "60"))
-
-
-#: Names that a hint about an unknown one looks at; comparing costs some microseconds each.
-NAMES_COMPARED: Final = 2_000
-
-#: Characters of an unknown name that are compared; no name that helps is longer.
-NAME_COMPARED_CHARACTERS: Final = 128
-
-#: Names that a hint lists when none resembles the unknown one; more would bury the sentence.
-NAMES_LISTED: Final = 8
 
 
 def lease_seconds() -> float:
@@ -371,3 +54,278 @@ def engine_cache_bytes() -> int:
     if given:
         return int(given)
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+
+
+# --- Limits that a request can meet
+
+# names
+
+#: Longest branch name, in bytes.
+BRANCH_NAME_BYTES: Final = 128
+
+#: Longest actor id, in bytes.
+ACTOR_BYTES: Final = 256
+
+# writes
+
+#: Row data that one `update` may read, in bytes. All of it is held in memory until the commit.
+MUTATION_BYTES: Final = 2 * 1024**3
+
+#: Longest address of an external blob, in bytes.
+BLOB_URI_BYTES: Final = 65_536
+
+# loads
+
+#: Longest line of a file in the graph dialect, in bytes. A line is one record and is held as a whole.
+LOAD_LINE_BYTES: Final = 32 * 1024**2
+
+#: Most delimiters (braces, brackets, commas, colons) on one line. Keeps one record from becoming a million objects.
+LOAD_LINE_SLOTS: Final = 131_072
+
+#: Data of one column of one type in one embedded load, in bytes: Arrow's own bound for columns of text.
+LOAD_COLUMN_BYTES: Final = 2**31 - 1
+
+#: A load that fails names the first violation of each kind, up to this many.
+LOAD_SHOWN_VIOLATIONS: Final = 20
+
+#: A load that is to fail anyway stops looking for further violations after this many bad rows.
+LOAD_COUNTED_VIOLATIONS: Final = 100
+
+#: Rows that a load may reject before it gives up, unless the caller says otherwise.
+LOAD_MAX_REJECTS: Final = 1_000
+
+#: Characters of a rejected record that are kept; enough to find it again.
+LOAD_REJECT_CHARACTERS: Final = 65_536
+
+#: A load that put more rows than this into a table also brings the indexes up to date. Below, look-ups scan faster
+#: than an index is built.
+LOAD_INDEX_ROWS: Final = 50_000
+
+# merges
+
+#: Row data that one merge may put into the target, in bytes. All of it is held in memory until the commit.
+MERGE_BYTES: Final = 2 * 1024**3
+
+#: Entities of each kind that the JSON form of a merge preview names per type; the counts are complete.
+MERGE_SHOWN_ENTITIES: Final = 1_000
+
+# the change feed
+
+#: Changes on one page of the change feed: what it holds unless the caller says otherwise, and the most it may hold.
+FEED_PAGE_CHANGES: Final = 1_000
+FEED_PAGE_MAX_CHANGES: Final = 8_192
+
+#: Bytes of JSON on one page of the change feed, likewise. A single larger change is sent alone.
+FEED_PAGE_BYTES: Final = 4 * 1024**2
+FEED_PAGE_MAX_BYTES: Final = 32 * 1024**2
+
+#: Commits that one poll of the change feed walks, likewise.
+FEED_COMMITS: Final = 128
+FEED_MAX_COMMITS: Final = 512
+
+#: Longest cursor or page token, in characters.
+FEED_TOKEN_CHARACTERS: Final = 4_096
+
+# results in a notebook
+
+#: A notebook shows at most this many rows and columns of a result, and this many characters of a value.
+SHOWN_ROWS: Final = 50
+SHOWN_COLUMNS: Final = 30
+SHOWN_CHARACTERS: Final = 200
+
+# Spark
+
+#: A merge with more row data than this is carried by Spark, if there is one; less is done before Spark has started.
+#: Without Spark its rows are read in parts of this size.
+SPARK_MERGE_BYTES: Final = 256 * 1024**2
+
+#: Data of one column of a type that the driver of a merge on Spark holds for the rules about rows together, in bytes:
+#: Arrow's own bound for columns of text.
+MERGE_KEY_BYTES: Final = 2**31 - 1
+
+#: Memory of the JVM of a Spark session on this machine, in MiB: least and most. Rows live in Python and in Lance.
+DRIVER_MEMORY_MIB: Final = (512, 8192)
+
+#: Rows that a load looks at closely to find out which of them break a rule together. They are held by the driver.
+SETTLED_ROWS: Final = 1_000_000
+
+#: JSONL with more bytes than this is loaded by Spark, if there is one; less is done before Spark has started.
+SPARK_LOAD_BYTES: Final = 32 * 1024**2
+
+# --- Tuning: sizes that several modules or a test share
+
+# storage
+
+#: Pause between two publish attempts, in seconds; the real one is random between these.
+PUBLISH_BACKOFF_SECONDS: Final = (0.005, 0.05)
+
+#: A write whose base moved is prepared again this often outside the commit section. The next one is prepared inside,
+#: where nothing can move, so that a busy branch starves nobody.
+REPREPARE_BUDGET: Final = 3
+
+#: Pause between two looks at a lease that another writer holds, in seconds: the shortest and the longest.
+LEASE_POLL_SECONDS: Final = (0.01, 0.1)
+
+#: A publish merges old fragments of the manifest when it holds more than this many. Each publish adds one.
+MANIFEST_FRAGMENTS: Final = 48
+
+#: A fragment of the manifest with at least this many rows is not merged again. What is merged is held in memory, about
+#: 1 kB a row, however long the history is.
+MANIFEST_FRAGMENT_ROWS: Final = 4_096
+
+#: A publish takes so many rows of the latest commits along into its own fragment, and then leaves no file behind that
+#: says which rows of the old one are gone. More would make every reader of the newest state read them.
+MANIFEST_RECENT_ROWS: Final = 24
+
+#: A row of a table version with more characters than this is never taken along: the digests of some hundred files.
+MANIFEST_RECENT_CHARACTERS: Final = 65_536
+
+#: A write folds the small fragments at the end of a table when there are more than this many. Each costs a look-up
+#: about 0.3 ms and a commit about 5 µs.
+SMALL_FRAGMENTS: Final = 12
+
+#: A fragment with at most this many rows is small. Larger ones are left to `optimize`.
+SMALL_FRAGMENT_ROWS: Final = 4_096
+
+#: Folding takes the next older fragment only while it has at most this many times the rows gathered so far, which
+#: keeps the rewritten rows per written row logarithmic.
+FOLD_RATIO: Final = 4
+
+#: Ids of small fragments that a process keeps, in bytes and in fragments, which take some hundred bytes each however
+#: few ids they hold: a look-up of a new id then reads none of them.
+KNOWN_ID_BYTES: Final = 32 * 1024**2
+KNOWN_ID_FRAGMENTS: Final = 2_048
+
+#: Commits whose rows a graph keeps at hand for the next query, if they have at most so many rows and bytes.
+KEPT_EFFECTS: Final = 64
+KEPT_EFFECT_ROWS: Final = 1_024
+KEPT_EFFECT_BYTES: Final = 256 * 1024
+
+#: Rows of the manifest that are read first by whoever goes back in the history; then twice as many, and so on.
+COMMIT_ROWS_AT_A_TIME: Final = 64
+
+#: Rows of an export that become text at a time.
+EXPORT_BATCH_ROWS: Final = 16_384
+
+#: Rows of an export that become text at a time when the type has blobs, each of which may be large.
+EXPORT_BLOB_BATCH_ROWS: Final = 32
+
+#: Tables with at most this many bytes on disk are sorted in memory by an export. Of larger ones only the ids are, and
+#: the rows are fetched in that order.
+EXPORT_SORT_BYTES: Final = 256 * 1024**2
+
+#: With more rows than this in rewritten fragments, row-version columns are asked instead where they are exact.
+DELTA_REWRITTEN_ROWS: Final = 32_768
+
+#: Row-version columns are trusted over at most this many transactions, because each of them is read first.
+DELTA_TRANSACTIONS: Final = 128
+
+#: Rows that one task of a distributed scan reads, if its fragments are not larger. A task costs about 0.1 s by itself.
+SCAN_TASK_ROWS: Final = 524_288
+
+#: Rows that `verify` reads at a time.
+VERIFY_BATCH_ROWS: Final = 65_536
+
+#: So long a deep `verify` waits for the next rows of a data file, in seconds. Damaged bytes may never give any.
+VERIFY_DEEP_SECONDS: Final = 60.0
+
+# history
+
+#: Commits of a branch that a merge walks back to see whether the branch only went on from its target. Behind more of
+#: them the whole history of both is looked at.
+MERGE_WALK_COMMITS: Final = 256
+
+#: An id with more bytes than this is carried in a page token as its first bytes and a digest.
+FEED_TOKEN_ID_BYTES: Final = 256
+
+# engine
+
+#: Versions of one table, or of one topology, that queries keep at hand: the newest, and those somebody travels to.
+#: Each keeps about 20 kB alive besides its rows.
+CACHED_VERSIONS: Final = 32
+
+#: Edge types with at least this many edges get a topology file; smaller ones are read in no time.
+PERSISTED_EDGES: Final = 20_000
+
+# upkeep
+
+#: Rows whose fingerprints `verify` holds at once, 8 bytes each; a larger table is read once per so many rows.
+VERIFY_PART_ROWS: Final = 16 * 1024**2
+
+#: How long `verify` looks again before it calls something a problem that a live writer passes through, in seconds
+#: between two looks. A commit section lasts milliseconds.
+VERIFY_PATIENCE_SECONDS: Final = (0.05, 0.2, 0.75, 1.0)
+
+# spark
+
+#: Partitions of a shuffle per core of this machine; Spark's 200 cost more than they bring on a few cores.
+SHUFFLES_PER_CORE: Final = 4
+
+#: Most bytes of lines that one task of a load reads.
+SPLIT_BYTES: Final = 128 * 1024**2
+
+#: Bytes of rows of one type that a task of a load gathers before it writes them, even if they are few rows.
+STAGE_BYTES: Final = 128 * 1024**2
+
+#: Rows whose keys one task of a load looks at.
+KEY_TASK_ROWS: Final = 1 << 20
+
+#: So few rows are looked at by the driver itself, with the functions of the tasks: a job would take longer to start.
+DRIVER_ROWS: Final = 65_536
+
+#: Keys that break a rule and are looked at closely, per rule and task. Behind them a load has failed anyway.
+SUSPECTS: Final = 10_000
+
+#: A table with at most this many rows is sent to every task of a Spark join; larger ones are shuffled.
+BROADCAST_ROWS: Final = 50_000
+
+# several rooms
+
+#: A publish that loses its race is tried again this many times after the first attempt.
+PUBLISHER_RETRY_BUDGET: Final = 5
+
+#: Rows per fragment of a table. Replacing a row makes Lance read the version columns of its whole fragment, about 2 ms
+#: at this size; with Lance's own default of a million it is 15 ms.
+FRAGMENT_ROWS: Final = 131_072
+
+#: An id look-up goes through the index while it asks for less than this share of the table; above, one scan is faster.
+INDEX_LOOKUP_SHARE: Final = 1 / 16
+
+#: How many open tables a graph keeps at hand, and versions of each.
+OPEN_TABLES: Final = 256
+OPEN_VERSIONS: Final = 8
+
+#: Tables of one write are staged and committed by this many threads.
+TABLE_THREADS: Final = 8
+
+#: Rows of a result that become Python objects at a time when it is iterated or written as JSON. Enough to make the
+#: work per batch vanish, few enough to stay within some tens of MB.
+RESULT_BATCH_ROWS: Final = 8_192
+
+#: Bytes of a file that a load reads and parses at a time; a few of them are in work at once.
+LOAD_BLOCK_BYTES: Final = 8 * 1024**2
+
+#: Rows of two states whose images are compared at a time, and their bytes on one side.
+DELTA_BATCH_ROWS: Final = 8_192
+DELTA_BATCH_BYTES: Final = 8 * 1024**2
+
+#: The same for blobs, each of which may be large.
+DELTA_BLOB_BATCH_ROWS: Final = 32
+
+#: So few rows are fetched by a filter on their row ids. For more it pays that Lance makes an index of all row ids,
+#: which takes up to 0.2 s per million rows and version.
+FILTERED_ROWS: Final = 4_096
+
+#: Rows that are read to learn how large the rows of a table are.
+DELTA_SAMPLE_ROWS: Final = 64
+
+#: Names that a hint lists when none resembles the unknown one; more would bury the sentence.
+NAMES_LISTED: Final = 8
+
+# ids.py
+
+#: Names that a hint about an unknown one looks at; comparing costs some microseconds each.
+NAMES_COMPARED: Final = 2_000
+
+#: Characters of an unknown name that are compared; no name that helps is longer.
+NAME_COMPARED_CHARACTERS: Final = 128

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 
-from omnigraph import ids, limits
+from omnigraph import ids
 from omnigraph.errors import (
     BranchNotFound,
     CorruptGraph,
@@ -23,6 +23,9 @@ from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import schema_files
 from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
 from omnigraph.storage.objects.object_store import ObjectStore
+
+#: SchemaRegistry that an open handle keeps compiled: the newest, and those of states it travelled to.
+_KNOWN_SCHEMAS = 16
 
 
 class SchemaRegistry:
@@ -48,7 +51,7 @@ class SchemaRegistry:
             found = read_schema(self._store.objects, snapshot)
         with self._lock:
             self._known[name] = found
-            while len(self._known) > limits.KNOWN_SCHEMAS:
+            while len(self._known) > _KNOWN_SCHEMAS:
                 self._known.popitem(last=False)
         return found
 

@@ -1,10 +1,11 @@
-"""The pages of the documentation that are written from the code: public names and errors.
+"""The pages of the documentation that are written from the code: public names, errors, settings and limits.
 
 ``python -m tests.docs.reference_pages`` writes them again after a change.
 """
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from collections.abc import Callable, Iterator
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import omnigraph
+from omnigraph import errors
+from omnigraph.errors import OmniGraphError
 from tests.support.source_tree import ROOT
 
 #: Public names that carry no docstring of their own.
@@ -58,7 +61,159 @@ def _topics(source: str) -> Iterator[tuple[str, list[str]]]:
         yield topic, [*names, "errors"] if "OmniGraphError" in names else names
 
 
-PAGES: dict[str, Callable[[], str]] = {"docs/api.md": api_page}
+_ERRORS_HEAD = """# Errors
+
+Every error is a subclass of `omnigraph.OmniGraphError` and has a `code` that stays the same, a `message`, a `hint` and
+`details`. Catch a class to catch everything below it: `ConflictError` catches `MergeConflict`. The command line prints
+message and hint and leaves with exit code 1, with 2 for wrong arguments, with 4 for `conflict.precondition`.
+
+This page is written from `src/omnigraph/errors.py` by `python -m tests.docs.reference_pages`.
+
+| code | class | when it happens | what to do |
+|---|---|---|---|
+"""
+
+
+def error_classes() -> list[type[OmniGraphError]]:
+    """The classes of errors.py in the order of the file, without the root."""
+    return [
+        value
+        for value in vars(errors).values()
+        if inspect.isclass(value) and issubclass(value, OmniGraphError) and value is not OmniGraphError
+    ]
+
+
+def errors_page() -> str:
+    """One line per error: the first paragraph of its docstring is when, the second what to do."""
+    lines = [_ERRORS_HEAD]
+    for kind in error_classes():
+        when, do = (" ".join(part.split()) for part in (inspect.getdoc(kind) or "").split("\n\n"))
+        lines.append(f"| `{kind.code}` | `{kind.__name__}` | {when} | {do} |\n")
+    return "".join(lines)
+
+
+_CONFIGURATION_HEAD = """# Settings and limits
+
+Settings are environment variables; they are read when they are needed. Limits are fixed, unless a parameter is named
+that sets them. The settings of the command line in `config.yaml` are in [cli.md](cli.md), those of a Spark session in
+[spark.md](spark.md). This page is written by `python -m tests.docs.reference_pages`.
+
+## Environment variables
+
+| variable | default | what it does and why |
+|---|---|---|
+"""
+
+#: Environment variable → default, and what it does.
+SETTINGS = {
+    "OMNIGRAPH_LOCK_TIMEOUT": (
+        "60",
+        "Seconds that a writer waits for the commit section, which lasts milliseconds.",
+    ),
+    "OMNIGRAPH_LEASE_SECONDS": (
+        "20",
+        "Seconds that a lease on an object store lasts without renewal: longer than a stall of a healthy process, "
+        "short enough that a crashed host blocks its branch only briefly.",
+    ),
+    "OMNIGRAPH_FSYNC": (
+        "1",
+        "`0` does not sync local commits to the disk. For tests: a power cut can lose data.",
+    ),
+    "OMNIGRAPH_CACHE_BYTES": (
+        "a quarter of the memory",
+        "Bytes that queries of a process keep between each other: columns, keys and topology.",
+    ),
+    "OMNIGRAPH_METADATA_BYTES": (
+        "16777216",
+        "Bytes that Lance keeps of versions and file footers, per open graph. A footer takes about 4 kB; a graph with "
+        "many thousands of data files on an object store is faster with more.",
+    ),
+    "OMNIGRAPH_HOME": ("~/.omnigraph", "Folder of `config.yaml`, which the command line reads."),
+    "OMNIGRAPH_PROFILE": ("none", "Profile of `config.yaml` that the command line uses, unless an address is given."),
+    "OMNIGRAPH_FAILPOINTS": ("none", "Makes named places fail or stop. For tests of crashes only."),
+    "AWS_REGION": ("none", "Region of the bucket."),
+    "AWS_DEFAULT_REGION": ("none", "The same, if `AWS_REGION` is not set."),
+    "AWS_ACCESS_KEY_ID": ("none", "Access key of the object store."),
+    "AWS_SECRET_ACCESS_KEY": ("none", "Secret of the access key."),
+    "AWS_SESSION_TOKEN": ("none", "Token of temporary credentials."),
+    "AWS_ENDPOINT_URL_S3": ("AWS", "Address of an object store that speaks the protocol of S3."),
+    "AWS_ENDPOINT_URL": ("AWS", "The same, if `AWS_ENDPOINT_URL_S3` is not set."),
+    "AWS_ALLOW_HTTP": ("false", "`true` allows an endpoint without TLS; an endpoint with `http://` is allowed anyway."),
+    "AWS_S3_FORCE_PATH_STYLE": (
+        "the library decides",
+        "Whether the bucket is part of the path (`true`) or of the host name (`false`).",
+    ),
+    "SPARK_REMOTE": ("none", "Address of a Spark Connect server for a session without a master."),
+    "MASTER": ("local[*]", "Master of a Spark session without one."),
+    "PYSPARK_PYTHON": ("this Python", "Python of Spark's workers."),
+    "JAVA_HOME": ("java of the PATH", "Where Java is installed, for Spark."),
+    "MALLOC_ARENA_MAX": (
+        "one per core",
+        "Memory regions of the GNU C library. OmniGraph sets their number when neither this nor `GLIBC_TUNABLES` is "
+        "set; more of them make a process that commits all day grow.",
+    ),
+    "GLIBC_TUNABLES": ("none", "See `MALLOC_ARENA_MAX`."),
+}
+
+#: Limit → the parameter that sets it.
+_PARAMETERS = {
+    "LOAD_MAX_REJECTS": "`max_rejects` of `load`",
+    "FEED_PAGE_CHANGES": "`limit` of `changes`",
+    "FEED_PAGE_BYTES": "`max_bytes` of `changes`",
+    "FEED_COMMITS": "`max_commits` of `changes`",
+    "SPARK_LOAD_BYTES": "`engine` of `load`",
+    "SPARK_MERGE_BYTES": "`engine` of `branches.merge`",
+    "DRIVER_MEMORY_MIB": "`spark.driver.memory` of the session",
+}
+
+
+def public_limits() -> Iterator[tuple[str, str, list[tuple[str, object]]]]:
+    """Topic, comment and values of the limits that a request can meet, as limits.py has them."""
+    source = (ROOT / "src/omnigraph/limits.py").read_text("utf-8")
+    part = source.partition("# --- Limits that a request can meet\n")[2].partition("# --- ")[0]
+    topic, comment, values = "", [], list[tuple[str, object]]()
+    for line in [*part.splitlines(), ""]:
+        if line.startswith("#: "):
+            comment.append(line.removeprefix("#: "))
+        elif line.startswith("# "):
+            topic = line.removeprefix("# ")
+        elif line:
+            name, _, value = line.partition(": Final = ")
+            values.append((name, _evaluated(value)))
+        elif values:
+            yield topic, " ".join(comment), values
+            comment, values = [], []
+
+
+def _evaluated(text: str) -> object:
+    """The value of a product of numbers, or of a tuple."""
+    node = ast.parse(text, mode="eval").body
+    if isinstance(node, ast.BinOp):
+        left, right = (_evaluated(ast.unparse(side)) for side in (node.left, node.right))
+        assert isinstance(left, int) and isinstance(right, int)
+        operations = {ast.Mult: left * right, ast.Pow: left ** min(right, 64), ast.Sub: left - right}
+        return operations[type(node.op)]
+    return ast.literal_eval(node)
+
+
+def configuration_page() -> str:
+    """Every environment variable, and every limit that a request can meet."""
+    lines = [_CONFIGURATION_HEAD]
+    lines += [f"| `{name}` | {default} | {text} |\n" for name, (default, text) in SETTINGS.items()]
+    lines.append("\n## Limits\n\n| limit | value | what it bounds and why | set by |\n|---|---|---|---|\n")
+    for _, comment, values in public_limits():
+        names = "<br>".join(f"`{name}`" for name, _ in values)
+        shown = "<br>".join(f"{value:,}" if isinstance(value, int) else str(value) for _, value in values)
+        setters = ", ".join(_PARAMETERS[name] for name, _ in values if name in _PARAMETERS)
+        lines.append(f"| {names} | {shown} | {comment} | {setters} |\n")
+    return "".join(lines)
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "docs/api.md": api_page,
+    "docs/errors.md": errors_page,
+    "docs/configuration.md": configuration_page,
+}
 
 
 def main() -> None:

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from omnigraph import limits
 from omnigraph.errors import ChangeSchemaBoundary, HistoricalVersionReclaimed, TypeNotFound
 from omnigraph.history.entity_changes import KINDS, ChangeBatch, ChangeFilter, EntityChange
 from omnigraph.history.recent_deltas import recent_deltas
@@ -25,6 +24,13 @@ from omnigraph.storage.metadata import commit_log
 from omnigraph.storage.metadata.manifest import Pin, table_version_of
 from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
 from omnigraph.storage.tables.table_scan import AdaptiveBatches
+
+#: Changes of a diff or a feed that become objects at a time, and the same for types with blobs.
+_CHANGE_BATCH_ROWS = 1_024
+_CHANGE_BLOB_BATCH_ROWS = 32
+
+#: Bytes of images on one side that become objects at a time, unless a single one is larger.
+_CHANGE_BATCH_BYTES = 4 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +185,8 @@ def batches_of(
     Args:
         most: rows of a batch at most, if the caller wants fewer than usual.
     """
-    rows = limits.CHANGE_BLOB_BATCH_ROWS if changes.has_blobs else limits.CHANGE_BATCH_ROWS
-    pace = AdaptiveBatches(min(rows, most or rows), limits.CHANGE_BATCH_BYTES)
+    rows = _CHANGE_BLOB_BATCH_ROWS if changes.has_blobs else _CHANGE_BATCH_ROWS
+    pace = AdaptiveBatches(min(rows, most or rows), _CHANGE_BATCH_BYTES)
     for first, last in pace.steps(start, len(changes)):
         part = changes.slice(first, last)
         pace.took(last - first, max(part.before.nbytes, part.after.nbytes))

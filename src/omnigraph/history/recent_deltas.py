@@ -15,6 +15,11 @@ from omnigraph.storage.delta import OrderedChanges, table_delta
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.manifest import Pin, table_version_of
 
+#: Changes of recent comparisons that a process keeps the ids of, so that the next page of a block finds them at hand.
+#: One takes about 60 bytes.
+_RECENT_CHANGES = 2_000_000
+
+
 _Key = tuple[tuple[object, ...] | None, tuple[object, ...] | None, tuple[str, ...]]
 
 
@@ -41,7 +46,7 @@ class RecentDeltas:
     def _keep(self, key: _Key, found: OrderedChanges) -> None:
         with self._lock:
             self._known[key] = found
-            while sum(map(len, self._known.values())) > limits.RECENT_CHANGES or len(self._known) > limits.OPEN_TABLES:
+            while sum(map(len, self._known.values())) > _RECENT_CHANGES or len(self._known) > limits.OPEN_TABLES:
                 self._known.popitem(last=False)
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from omnigraph import ids, limits
+from omnigraph import ids
 from omnigraph.errors import InputError
 from omnigraph.graph import Graph
 from omnigraph.history.export import (
@@ -42,6 +42,10 @@ from omnigraph.write.json_lines import json_lines
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+#: Ids that each task of an export by Spark reports, to cut a table into ranges of about equal size.
+_EXPORT_SAMPLES = 256
+
 
 _ONE_FILE = ".jsonl"
 
@@ -195,7 +199,7 @@ def inspect_groups(session: SparkSession, tables: list[TableAt], groups: list[tu
         if len(ids) == 0:
             return {"table": table, "group": number, "rows": 0, "first": "", "last": "", "sample": []}
         ends = pc.min_max(ids)
-        step = max(1, len(ids) // limits.EXPORT_SAMPLES)
+        step = max(1, len(ids) // _EXPORT_SAMPLES)
         sample = ids.take(pa.array(range(0, len(ids), step), pa.int64()))
         first, last = ends["min"].as_py(), ends["max"].as_py()
         return {"table": table, "group": number, "rows": len(ids), "first": first, "last": last,

@@ -33,6 +33,15 @@ from omnigraph.storage.tables.datasets import Handle, Tables, TableVersion
 from omnigraph.storage.tables.filters import equals, one_of
 from omnigraph.storage.tables.row_lookup import is_understood, select_rows
 
+#: Rows of a data file that a deep `verify` holds at once, and the address space of the process that reads them, in
+#: bytes. Damaged lengths ask for more.
+_VERIFY_DEEP_ROWS = 8_192
+_VERIFY_DEEP_BYTES = 8 * 1024**3
+
+#: Values that `verify` looks up through one index.
+_VERIFY_LOOKUPS = 8
+
+
 #: What looking at damaged files may raise.
 DAMAGE: tuple[type[Exception], ...] = (OmniGraphError, *READ_EXCEPTIONS)
 
@@ -96,7 +105,7 @@ def _sample(handle: Handle, index: Any, column: str) -> pa.Table:
     chosen = [present[number] for number in (*covered[:1], *covered[1:][-1:]) if number in present]
     found = []
     for fragment in chosen:
-        scanner = handle.scanner(columns=[column], fragments=[fragment], with_row_id=True, limit=limits.VERIFY_LOOKUPS)
+        scanner = handle.scanner(columns=[column], fragments=[fragment], with_row_id=True, limit=_VERIFY_LOOKUPS)
         found.append(scanner.to_table())
     if not found:
         return pa.table({column: [], "_rowid": []})
@@ -185,7 +194,7 @@ def _batches(
     scanner = handle.scanner(
         columns=columns,
         fragments=[handle.get_fragment(fragment)],
-        batch_size=limits.EXPORT_BLOB_BATCH_ROWS if blobs else limits.VERIFY_DEEP_ROWS,
+        batch_size=limits.EXPORT_BLOB_BATCH_ROWS if blobs else _VERIFY_DEEP_ROWS,
         blob_handling=AS_BYTES,
         with_row_id=True,  # tells deleted rows from others; they are not returned without
         include_deleted_rows=True,
@@ -322,7 +331,7 @@ def _bound_memory() -> None:
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (limits.VERIFY_DEEP_BYTES, limits.VERIFY_DEEP_BYTES))
+        resource.setrlimit(resource.RLIMIT_AS, (_VERIFY_DEEP_BYTES, _VERIFY_DEEP_BYTES))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 

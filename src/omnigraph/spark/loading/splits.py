@@ -26,6 +26,12 @@ from omnigraph.write.load.load_source import Format, Part
 from omnigraph.write.load.parse_lines import Dialect, Parsed, parse_block
 from omnigraph.write.load.tabular import parse_part
 
+#: Pieces of a load per core: enough that the last ones do not leave cores idle, few enough that tables stay large.
+_SPLITS_PER_CORE = 3
+
+#: How much denser a Parquet file is than lines with the same rows, about.
+_PARQUET_DENSITY = 4
+
 
 @dataclass(frozen=True, slots=True)
 class Split:
@@ -49,7 +55,7 @@ class Split:
 def splits_of(parts: Sequence[Part], cores: int) -> list[Split]:
     """The pieces of every file, of a size that keeps all cores busy without making tiny tables."""
     sizes = [_size(part) for part in parts]
-    wanted = math.ceil(sum(sizes) / max(1, cores * limits.SPLITS_PER_CORE))
+    wanted = math.ceil(sum(sizes) / max(1, cores * _SPLITS_PER_CORE))
     size = min(limits.SPLIT_BYTES, max(limits.LOAD_BLOCK_BYTES, wanted))
     found: list[Split] = []
     for number, (part, bytes_) in enumerate(zip(parts, sizes, strict=True)):
@@ -96,19 +102,19 @@ def _row_groups(number: int, part: Part, size: int) -> Iterator[Split]:
             reason = str(error).split("\n", 1)[0][:200]
             raise InputError(f"cannot read {part.name} as parquet: {reason}", file=part.name) from None
     # Parquet is several times as dense as the rows in it.
-    most = max(1, size // limits.PARQUET_DENSITY)
+    most = max(1, size // _PARQUET_DENSITY)
     chosen: list[int] = []
     first_row, rows, gathered = 1, 0, 0
     for group in range(metadata.num_row_groups):
         about = metadata.row_group(group)
         bytes_ = sum(about.column(column).total_compressed_size for column in range(about.num_columns))
         if chosen and gathered + bytes_ > most:
-            yield Split(number, gathered * limits.PARQUET_DENSITY, groups=tuple(chosen), first_row=first_row)
+            yield Split(number, gathered * _PARQUET_DENSITY, groups=tuple(chosen), first_row=first_row)
             chosen, first_row, rows, gathered = [], first_row + rows, 0, 0
         chosen.append(group)
         rows += about.num_rows
         gathered += bytes_
-    yield Split(number, gathered * limits.PARQUET_DENSITY, groups=tuple(chosen), first_row=first_row)
+    yield Split(number, gathered * _PARQUET_DENSITY, groups=tuple(chosen), first_row=first_row)
 
 
 _PIECE = 1 << 16

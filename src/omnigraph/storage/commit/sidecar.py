@@ -14,7 +14,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from omnigraph import failpoints, ids, limits
+from omnigraph import failpoints, ids
 from omnigraph.errors import StorageError, UnreadableSidecar
 from omnigraph.storage.commit import transaction_json
 from omnigraph.storage.commit.prepared import SchemaChange
@@ -23,6 +23,9 @@ from omnigraph.storage.objects.error_mapping import READ_EXCEPTIONS
 from omnigraph.storage.objects.locks import RECOVERY_DIRECTORY
 from omnigraph.storage.objects.object_store import ObjectStore
 from omnigraph.storage.tables.stage_rows import StagedTransaction
+
+#: Version of the recovery record; any other value is refused.
+_SIDECAR_SCHEMA_VERSION = 1
 
 
 class WriterKind(StrEnum):
@@ -133,7 +136,7 @@ class Sidecar:
 
 def to_json(sidecar: Sidecar) -> dict[str, Any]:
     record: dict[str, Any] = {
-        "schema_version": limits.SIDECAR_SCHEMA_VERSION,
+        "schema_version": _SIDECAR_SCHEMA_VERSION,
         "operation_id": sidecar.operation_id,
         "started_at": str(ids.micros(sidecar.started_at)),
         "branch": None if sidecar.branch == ids.MAIN else sidecar.branch,
@@ -382,7 +385,7 @@ def read(objects: ObjectStore, operation_id: str) -> Sidecar | None:
     try:
         record = json.loads(content)
         version = record["schema_version"]
-        if version == limits.SIDECAR_SCHEMA_VERSION:
+        if version == _SIDECAR_SCHEMA_VERSION:
             return from_json(record, operation_id)
     except _DAMAGE as error:
         raise UnreadableSidecar(
@@ -392,11 +395,11 @@ def read(objects: ObjectStore, operation_id: str) -> Sidecar | None:
         ) from error
     raise UnreadableSidecar(
         f"the recovery record {_path(operation_id)} has version {version!r}, "
-        f"this software knows {limits.SIDECAR_SCHEMA_VERSION}",
+        f"this software knows {_SIDECAR_SCHEMA_VERSION}",
         hint="upgrade omnigraph",
         operation_id=operation_id,
         found_version=version,
-        supported_version=limits.SIDECAR_SCHEMA_VERSION,
+        supported_version=_SIDECAR_SCHEMA_VERSION,
     )
 
 

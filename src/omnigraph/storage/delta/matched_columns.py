@@ -21,6 +21,14 @@ from omnigraph.storage.tables.blob_columns import is_blob
 from omnigraph.storage.tables.datasets import Handle
 from omnigraph.storage.tables.row_lookup import ROW_ADDRESS, ROW_ID, RowIds, places_of, plain_field, rows_at
 
+#: Rows of a comparison that are kept for whoever asks for their images next.
+_DELTA_KEPT_BYTES = 1024**2
+
+#: Tables whose rows take at most this many bytes are read as a whole when a comparison needs at least the share below
+#: of them; of larger ones the rows are fetched in batches.
+_DELTA_SCAN_BYTES = 128 * 1024**2
+_DELTA_SCAN_SHARE = 1 / 8
+
 
 @dataclass(frozen=True, slots=True)
 class _CachedRows:
@@ -73,10 +81,10 @@ class TableSide:
 
     def _is_best_read_whole(self, row_ids: RowIds, positions: Sequence[int]) -> bool:
         rows = self.handle.count_rows()
-        if len(row_ids) < max(rows * limits.DELTA_SCAN_SHARE, limits.DELTA_SAMPLE_ROWS):
+        if len(row_ids) < max(rows * _DELTA_SCAN_SHARE, limits.DELTA_SAMPLE_ROWS):
             return False
         sample = row_ids[:: len(row_ids) // limits.DELTA_SAMPLE_ROWS]
-        return bool(self._read(sample, positions).nbytes / len(sample) * rows <= limits.DELTA_SCAN_BYTES)
+        return bool(self._read(sample, positions).nbytes / len(sample) * rows <= _DELTA_SCAN_BYTES)
 
     def blobs(self, row_ids: RowIds) -> pa.Table:
         return self._read(row_ids, self.blob_columns)
@@ -87,7 +95,7 @@ class TableSide:
 
     def would_keep(self, rows: int, row_bytes: float) -> bool:
         """Whether so many rows of this size are few enough to be read with all columns, and kept, when looked for."""
-        return not self.blob_columns and rows <= limits.FILTERED_ROWS and rows * row_bytes <= limits.DELTA_KEPT_BYTES
+        return not self.blob_columns and rows <= limits.FILTERED_ROWS and rows * row_bytes <= _DELTA_KEPT_BYTES
 
     def keep(self, rows: pa.Table) -> None:
         """Take complete rows as stored, with row ids and addresses; whoever asks for some gets them from here."""
@@ -107,7 +115,7 @@ class TableSide:
 
     def _remembered(self, row_ids: RowIds, rows: pa.Table, addresses: RowIds | None = None) -> pa.Table:
         """Few rows that were compared are most likely asked for next."""
-        if not self.blob_columns and len(row_ids) and rows.nbytes <= limits.DELTA_KEPT_BYTES:
+        if not self.blob_columns and len(row_ids) and rows.nbytes <= _DELTA_KEPT_BYTES:
             self._kept[:] = [_CachedRows(row_ids, rows, addresses)]
         return rows
 

@@ -39,6 +39,10 @@ from omnigraph.storage.objects.locks import CONTROL, Sections
 from omnigraph.storage.objects.process import is_forked, return_memory
 from omnigraph.storage.tables.datasets import DATA_STORAGE_VERSION, Handle, Tables, TableVersion
 
+#: A mirror dataset is compacted when it has more than this many fragments.
+_MIRROR_FRAGMENTS = 64
+
+
 COMMITS_SCHEMA = pa.schema(
     [
         pa.field("graph_commit_id", pa.string(), nullable=False),
@@ -332,7 +336,7 @@ def _append_missing(tables: Tables, path: str, branch: str | None, rows: pa.Tabl
 
 def _append(handle: Handle, rows: pa.Table) -> Handle:
     handle = append_strictly(handle, rows)
-    if len(handle.get_fragments()) > limits.MIRROR_FRAGMENTS:
+    if len(handle.get_fragments()) > _MIRROR_FRAGMENTS:
         with contextlib.suppress(*STORE_EXCEPTIONS):  # another process appended meanwhile; a later append compacts
             handle.optimize.compact_files()
     return handle

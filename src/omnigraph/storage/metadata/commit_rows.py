@@ -24,12 +24,15 @@ from omnigraph.storage.objects.error_mapping import store_errors
 from omnigraph.storage.tables.datasets import Handle
 from omnigraph.storage.tables.filters import equals, one_of
 
+#: How many commits of histories a process keeps in memory; they are read again when there are more. About 1 kB each.
+_KNOWN_COMMITS = 100_000
+
 
 class _CommitCache:
     """Commits by the name of the data file that holds them, and by id. Both are unique in the world."""
 
     def __init__(self) -> None:
-        most = limits.KNOWN_COMMITS
+        most = _KNOWN_COMMITS
         self._files: LruCache[str, Mapping[str, Commit]] = LruCache(max_size=most, size_of=lambda held: len(held) + 1)
         self._commits: LruCache[str, Commit] = LruCache(max_entries=most)
 

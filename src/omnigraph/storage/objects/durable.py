@@ -17,6 +17,10 @@ from typing import Any
 
 from omnigraph import limits
 
+#: Files that are synced to the disk at once. They wait for it together, and it takes them in one go.
+_SYNC_THREADS = 8
+
+
 _linked: set[str] = set()  # directories whose own entry in their parent is known to be on disk
 _lock = threading.Lock()
 
@@ -98,7 +102,7 @@ def forget(directory: str) -> None:
 
 @cache
 def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(limits.SYNC_THREADS, thread_name_prefix="omnigraph-sync")
+    return ThreadPoolExecutor(_SYNC_THREADS, thread_name_prefix="omnigraph-sync")
 
 
 def sync(path: str) -> None:

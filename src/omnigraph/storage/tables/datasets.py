@@ -26,6 +26,13 @@ from omnigraph.storage.objects.object_store import ObjectStore
 from omnigraph.storage.objects.process import use_storage
 from omnigraph.storage.tables.blob_columns import physical_schema
 
+#: Pages of indexes that Lance keeps for an open graph, in bytes.
+_INDEX_CACHE_BYTES = 512 * 1024**2
+
+#: How often a branch listing is repeated when a branch vanishes while it is read.
+_BRANCH_LISTING_RETRIES = 3
+
+
 DATA_STORAGE_VERSION: Literal["2.2"] = "2.2"
 
 #: Property of every transaction of this software: the operation that it belongs to.
@@ -287,11 +294,11 @@ class Tables:
 
     def branches(self, path: str) -> dict[str, dict[str, Any]]:
         """Lance branches of a table: name → parent_branch, parent_version, branch_identifier, …"""
-        for attempt in range(limits.BRANCH_LISTING_RETRIES + 1):
+        for attempt in range(_BRANCH_LISTING_RETRIES + 1):
             try:
                 return dict(self.newest(path).branches.list())
             except READ_EXCEPTIONS as error:  # a branch vanished between the listing and its reading
-                if attempt == limits.BRANCH_LISTING_RETRIES:
+                if attempt == _BRANCH_LISTING_RETRIES:
                     kind = StoreUnavailable if is_outage(error) else CorruptGraph
                     raise kind(f"could not list the branches of table {path}: {reason(error)}") from error
         raise AssertionError("unreachable")
@@ -350,7 +357,7 @@ def is_ours(transaction: Any | None) -> bool:
 def _session() -> Session:
     """What Lance remembers between two calls, within bounds: its own are 7 GB for each table that is opened."""
     return lance.Session(  # type: ignore[attr-defined]
-        index_cache_size_bytes=limits.INDEX_CACHE_BYTES, metadata_cache_size_bytes=limits.metadata_cache_bytes()
+        index_cache_size_bytes=_INDEX_CACHE_BYTES, metadata_cache_size_bytes=limits.metadata_cache_bytes()
     )
 
 

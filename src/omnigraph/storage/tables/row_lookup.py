@@ -29,6 +29,10 @@ from omnigraph.storage.tables.datasets import Handle
 from omnigraph.storage.tables.filters import ColumnFilter, at_row_address, one_of, with_row_id
 from omnigraph.storage.tables.fragment_pruning import ID
 
+#: So few values always go through the filter; Lance chooses between index and scan.
+_FEW_VALUES = 64
+
+
 _ADDRESSES = (pa.field("_rowid", pa.uint64()), pa.field("_rowaddr", pa.uint64()))
 
 #: Lance skips fields of this name when it reads a filter.
@@ -201,7 +205,7 @@ def find_rows(handle: Handle, wanted: pa.Array, column: str = ID, columns: tuple
         searched = fragment_pruning.fragments_to_search(handle, wanted) if column == ID else None
         if searched == []:
             return _no_rows(handle, names)
-        few = len(wanted) <= limits.FEW_VALUES or len(wanted) <= handle.count_rows() * limits.INDEX_LOOKUP_SHARE
+        few = len(wanted) <= _FEW_VALUES or len(wanted) <= handle.count_rows() * limits.INDEX_LOOKUP_SHARE
         if few:
             return select_rows(handle, names, one_of(column, wanted), fragments=searched)
         reader = handle.scanner(columns=names, fragments=searched, with_row_id=True, with_row_address=True).to_reader()

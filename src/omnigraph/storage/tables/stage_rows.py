@@ -26,6 +26,10 @@ from omnigraph.storage.tables.fragment_pruning import ID
 from omnigraph.storage.tables.recent_changes import PendingChange, pending_change
 from omnigraph.storage.tables.row_lookup import RowLocations
 
+#: Fragments with at most this many rows are folded whatever their neighbours' sizes: rewriting them costs next to
+#: nothing, and one-row writes between larger ones would otherwise keep a table from ever being folded.
+_FOLD_ALWAYS_ROWS = 512
+
 
 @dataclass(frozen=True, slots=True)
 class StagedTransaction:
@@ -116,7 +120,7 @@ def _fold_small(handle: Handle, gone: np.ndarray[Any, Any]) -> _Folded | None:
     gathered = 0
     for fragment in sorted(fragments, key=lambda fragment: -fragment.fragment_id):
         size = fragment.metadata.physical_rows
-        much_larger = size > max(limits.FOLD_RATIO * gathered, limits.FOLD_ALWAYS_ROWS)
+        much_larger = size > max(limits.FOLD_RATIO * gathered, _FOLD_ALWAYS_ROWS)
         if size > limits.SMALL_FRAGMENT_ROWS or (chosen and much_larger):
             break
         chosen.append(fragment)

@@ -12,10 +12,13 @@ from typing import Any
 
 import lance
 
-from omnigraph import limits
 from omnigraph.storage.objects.error_mapping import store_errors
 from omnigraph.storage.tables.datasets import Handle
 from omnigraph.storage.tables.stage_rows import StagedTransaction
+
+#: Columns of a table whose indexes are built at once. Sorting a column uses about one core.
+_INDEX_THREADS = 4
+
 
 _TYPES = {"BTREE": "BTREE", "INVERTED": "INVERTED", "VECTOR": "IVF_FLAT"}
 _DETAILS = {"BTREE": "btree", "INVERTED": "inverted", "VECTOR": "ivf"}
@@ -42,7 +45,7 @@ def _has_vector(handle: Handle, column: str) -> bool:
 
 def stage_index(handle: Handle, rows: int, work: Sequence[tuple[str, str, list[int]]]) -> StagedTransaction:
     """Build index segments (column, kind, fragments) as one transaction, several columns at a time."""
-    with store_errors("build an index"), ThreadPoolExecutor(min(limits.INDEX_THREADS, len(work))) as threads:
+    with store_errors("build an index"), ThreadPoolExecutor(min(_INDEX_THREADS, len(work))) as threads:
         segments = list(threads.map(lambda each: _segment(handle, *each), work))
         return StagedTransaction(lance.LanceOperation.CreateIndex(segments, []), handle.version, rows)
 

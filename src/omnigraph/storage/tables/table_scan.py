@@ -26,6 +26,9 @@ from omnigraph.storage.tables.datasets import Handle, Tables
 from omnigraph.storage.tables.filters import ColumnFilter, one_of
 from omnigraph.storage.tables.row_lookup import is_understood, select_rows, serialized
 
+#: Rows per batch that a distributed scan hands to the JVM.
+_SCAN_BATCH_ROWS = 32_768
+
 
 @dataclass(frozen=True, slots=True)
 class TableAt:
@@ -90,7 +93,7 @@ def _scanner(handle: Handle, fragments: Sequence[int], columns: list[str], filte
     builder: Any = ScannerBuilder(handle).columns(columns).scan_in_order(True)
     builder.with_fragments([handle.get_fragment(number) for number in fragments])
     builder.blob_handling(AS_BYTES)
-    builder.batch_size(limits.EXPORT_BLOB_BATCH_ROWS if blobs else limits.SCAN_BATCH_ROWS)
+    builder.batch_size(limits.EXPORT_BLOB_BATCH_ROWS if blobs else _SCAN_BATCH_ROWS)
     if filters:
         builder._substrait_filter = serialized(filters, handle.schema)
     return builder.to_scanner()

@@ -38,6 +38,13 @@ from omnigraph.write.set_rules import (
     unique_on,
 )
 
+#: Examples of wrong rows that `verify` names in one sentence.
+_VERIFY_EXAMPLES = 3
+
+#: Suspicious rows that `verify` looks at closely per rule and table. Behind them the rule is broken anyway.
+_VERIFY_SUSPECTS = 65_536
+
+
 IDS = "ids"
 KEYS = "keys"
 VALUES = "values"
@@ -294,7 +301,7 @@ def _missing(edge: CheckedTable, end: str, node: CheckedTable, known: TextHashes
             is_lost &= _is_of_part(values, part, node.parts)
         if is_lost.any():
             count += int(is_lost.sum())
-            suspects.append(pc.unique(batch.filter(pa.array(is_lost)))[: limits.VERIFY_EXAMPLES])
+            suspects.append(pc.unique(batch.filter(pa.array(is_lost)))[:_VERIFY_EXAMPLES])
     if not suspects:
         return None
     values = pc.unique(pa.concat_arrays(suspects))
@@ -307,7 +314,7 @@ def _missing(edge: CheckedTable, end: str, node: CheckedTable, known: TextHashes
 def _suspects(table: CheckedTable, texts: Texts, hashes: TextHashes, columns: tuple[str, ...]) -> pa.Table:
     """Rows whose text has one of the hashes, with the columns of the texts and those named."""
     names = list(dict.fromkeys((*columns, *texts.columns)))
-    hashes, found = hashes[: limits.VERIFY_SUSPECTS], []
+    hashes, found = hashes[:_VERIFY_SUSPECTS], []
     for batch in stream(table.handle, names) if len(hashes) else ():
         rows = batch.filter(texts.of(batch).is_valid())
         found.append(rows.filter(pa.array(np.isin(_hashes(texts.of(rows)), hashes))))
@@ -319,7 +326,7 @@ def _wrong(texts: pa.Array | pa.ChunkedArray) -> Wrong:
 
 
 def _examples(texts: pa.Array | pa.ChunkedArray) -> tuple[str, ...]:
-    return tuple(pc.unique(texts).sort()[: limits.VERIFY_EXAMPLES].to_pylist())
+    return tuple(pc.unique(texts).sort()[:_VERIFY_EXAMPLES].to_pylist())
 
 
 def _wrong_keys(table: CheckedTable, key: tuple[str, ...]) -> Wrong | None:
@@ -329,8 +336,8 @@ def _wrong_keys(table: CheckedTable, key: tuple[str, ...]) -> Wrong | None:
     for batch in stream(table.handle, ("id", *key)):
         for found in id_rules(table.type, texts.of(batch), batch.column("id")):
             count += found.num_rows
-            examples += batch.column("id").take(found.column("row"))[: limits.VERIFY_EXAMPLES].to_pylist()
-    return Wrong(count, tuple(examples[: limits.VERIFY_EXAMPLES])) if count else None
+            examples += batch.column("id").take(found.column("row"))[:_VERIFY_EXAMPLES].to_pylist()
+    return Wrong(count, tuple(examples[:_VERIFY_EXAMPLES])) if count else None
 
 
 def _wrong_value(table: CheckedTable, names: tuple[str, ...]) -> str | None:

@@ -25,6 +25,10 @@ from omnigraph.write.load.rules import LINE
 from omnigraph.write.load.tabular import parse_part
 from omnigraph.write.load.violations import Violation, failure
 
+#: Blocks of a load are parsed by this many threads. Parsing is Arrow's work, which runs beside Python.
+_LOAD_THREADS = 4
+
+
 FILE = "#file"  # no property can be called so
 
 
@@ -141,7 +145,7 @@ def _parsed(catalog: Catalog, part: Part, most: int) -> Iterator[Parsed]:
 
 def _side_by_side(parse: Callable[[Block], Parsed], given: Iterable[Block]) -> Iterator[Parsed]:
     """Blocks parsed by a few threads, answers in order; only a few blocks are in memory."""
-    threads = min(limits.LOAD_THREADS, os.cpu_count() or 1)
+    threads = min(_LOAD_THREADS, os.cpu_count() or 1)
     waiting: deque[Future[Parsed]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         try:
