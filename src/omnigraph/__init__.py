@@ -20,8 +20,8 @@ __version__ = "0.1.0"
 TYPE_CHECKING = False  # type checkers take it for true; importing `typing` would double the start of the interpreter
 if TYPE_CHECKING:
     from omnigraph import errors as errors
-    from omnigraph.engine.result import Result as Result
-    from omnigraph.engine.run import Explanation as Explanation
+    from omnigraph.engine.query_result import Result as Result
+    from omnigraph.engine.query_runner import Explanation as Explanation
     from omnigraph.errors import Conflict as Conflict
     from omnigraph.errors import OmniGraphError as OmniGraphError
     from omnigraph.graph import Graph as Graph
@@ -48,42 +48,42 @@ if TYPE_CHECKING:
     from omnigraph.history.schema_apply import SchemaApplied as SchemaApplied
     from omnigraph.progress import Progress as Progress
     from omnigraph.progress import ProgressListener as ProgressListener
-    from omnigraph.query.describe import Operation as Operation
-    from omnigraph.query.describe import ResultColumn as ResultColumn
-    from omnigraph.query.describe import TypeUse as TypeUse
-    from omnigraph.query.lint import LintFinding as LintFinding
-    from omnigraph.query.lint import LintReport as LintReport
-    from omnigraph.query.lint import LintResult as LintResult
-    from omnigraph.query.lint import SchemaSource as SchemaSource
-    from omnigraph.query.plan.explain import Line as Line
+    from omnigraph.query.lint_queries import LintFinding as LintFinding
+    from omnigraph.query.lint_queries import LintReport as LintReport
+    from omnigraph.query.lint_queries import LintResult as LintResult
+    from omnigraph.query.lint_queries import Operation as Operation
+    from omnigraph.query.lint_queries import ResultColumn as ResultColumn
+    from omnigraph.query.lint_queries import SchemaSource as SchemaSource
+    from omnigraph.query.lint_queries import TypeUse as TypeUse
+    from omnigraph.query.plan.explain import PlanLine as PlanLine
     from omnigraph.schema.catalog import Annotation as Annotation
     from omnigraph.schema.catalog import Cardinality as Cardinality
     from omnigraph.schema.catalog import Catalog as Catalog
-    from omnigraph.schema.catalog import Check as Check
+    from omnigraph.schema.catalog import CheckRule as CheckRule
     from omnigraph.schema.catalog import EdgeType as EdgeType
     from omnigraph.schema.catalog import Embed as Embed
     from omnigraph.schema.catalog import InterfaceType as InterfaceType
     from omnigraph.schema.catalog import NodeType as NodeType
     from omnigraph.schema.catalog import Property as Property
     from omnigraph.schema.catalog import PropertyType as PropertyType
-    from omnigraph.schema.catalog import Range as Range
+    from omnigraph.schema.catalog import RangeRule as RangeRule
     from omnigraph.schema.catalog import Scalar as Scalar
     from omnigraph.schema.evolve import SchemaPlan as SchemaPlan
-    from omnigraph.schema.evolve.steps import AddIndex as AddIndex
-    from omnigraph.schema.evolve.steps import AddProperty as AddProperty
-    from omnigraph.schema.evolve.steps import AddType as AddType
-    from omnigraph.schema.evolve.steps import DropIndex as DropIndex
-    from omnigraph.schema.evolve.steps import DropProperty as DropProperty
-    from omnigraph.schema.evolve.steps import DropType as DropType
-    from omnigraph.schema.evolve.steps import ExtendEnum as ExtendEnum
-    from omnigraph.schema.evolve.steps import RelaxProperty as RelaxProperty
-    from omnigraph.schema.evolve.steps import RenameProperty as RenameProperty
-    from omnigraph.schema.evolve.steps import RenameType as RenameType
-    from omnigraph.schema.evolve.steps import UnsupportedChange as UnsupportedChange
-    from omnigraph.schema.evolve.steps import UpdatePropertyMetadata as UpdatePropertyMetadata
-    from omnigraph.schema.evolve.steps import UpdateTypeMetadata as UpdateTypeMetadata
-    from omnigraph.schema.evolve.steps import WidenProperty as WidenProperty
-    from omnigraph.schema.findings import SchemaFinding as SchemaFinding
+    from omnigraph.schema.evolve.migration_steps import AddIndex as AddIndex
+    from omnigraph.schema.evolve.migration_steps import AddProperty as AddProperty
+    from omnigraph.schema.evolve.migration_steps import AddType as AddType
+    from omnigraph.schema.evolve.migration_steps import DropIndex as DropIndex
+    from omnigraph.schema.evolve.migration_steps import DropProperty as DropProperty
+    from omnigraph.schema.evolve.migration_steps import DropType as DropType
+    from omnigraph.schema.evolve.migration_steps import ExtendEnum as ExtendEnum
+    from omnigraph.schema.evolve.migration_steps import RelaxProperty as RelaxProperty
+    from omnigraph.schema.evolve.migration_steps import RenameProperty as RenameProperty
+    from omnigraph.schema.evolve.migration_steps import RenameType as RenameType
+    from omnigraph.schema.evolve.migration_steps import UnsupportedChange as UnsupportedChange
+    from omnigraph.schema.evolve.migration_steps import UpdatePropertyMetadata as UpdatePropertyMetadata
+    from omnigraph.schema.evolve.migration_steps import UpdateTypeMetadata as UpdateTypeMetadata
+    from omnigraph.schema.evolve.migration_steps import WidenProperty as WidenProperty
+    from omnigraph.schema.schema_warnings import SchemaFinding as SchemaFinding
     from omnigraph.storage.metadata.manifest import Commit as Commit
     from omnigraph.storage.metadata.manifest import Pin as Pin
     from omnigraph.storage.objects.location import Location as Location
@@ -113,11 +113,10 @@ _HOMES = {
     "omnigraph.storage.metadata.manifest": "Commit Pin",
     "omnigraph.history.branches": "Branch",
     # reading
-    "omnigraph.engine.result": "Result",
-    "omnigraph.engine.run": "Explanation",
-    "omnigraph.query.plan.explain": "Line",
-    "omnigraph.query.lint": "LintFinding LintReport LintResult SchemaSource",
-    "omnigraph.query.describe": "Operation ResultColumn TypeUse",
+    "omnigraph.engine.query_result": "Result",
+    "omnigraph.engine.query_runner": "Explanation",
+    "omnigraph.query.plan.explain": "PlanLine",
+    "omnigraph.query.lint_queries": "LintFinding LintReport LintResult Operation ResultColumn SchemaSource TypeUse",
     "omnigraph.history.export": "ExportResult",
     # writing
     "omnigraph.write.change": "Change Mode",
@@ -135,14 +134,15 @@ _HOMES = {
     "omnigraph.history.feed.baseline": "Baseline",
     # schema
     "omnigraph.schema.catalog": (
-        "Annotation Cardinality Catalog Check EdgeType Embed InterfaceType NodeType Property PropertyType Range Scalar"
+        "Annotation Cardinality Catalog CheckRule EdgeType Embed InterfaceType NodeType Property PropertyType "
+        "RangeRule Scalar"
     ),
     "omnigraph.schema.evolve": "SchemaPlan",
-    "omnigraph.schema.evolve.steps": (
+    "omnigraph.schema.evolve.migration_steps": (
         "AddIndex AddProperty AddType DropIndex DropProperty DropType ExtendEnum RelaxProperty RenameProperty "
         "RenameType UnsupportedChange UpdatePropertyMetadata UpdateTypeMetadata WidenProperty"
     ),
-    "omnigraph.schema.findings": "SchemaFinding",
+    "omnigraph.schema.schema_warnings": "SchemaFinding",
     "omnigraph.history.schema_apply": "SchemaApplied",
     # upkeep
     "omnigraph.upkeep.indexes": "IndexReport PendingIndex",

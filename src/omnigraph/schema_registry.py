@@ -17,7 +17,7 @@ from omnigraph.errors import (
     LimitError,
     SchemaFilesDisagree,
 )
-from omnigraph.schema.compile import CompiledSchema, compile_schema
+from omnigraph.schema.compiled_schema import CompiledSchema, compile_schema
 from omnigraph.schema.contract import IR_FILE, SOURCE_FILE, STATE_FILE, check_files
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import schema_files

@@ -13,7 +13,7 @@ import pytest
 from benchmarks.query.questions import ANALYSES, HOPS, LOOKUP, MANY, draw_parameters, phrasings
 from benchmarks.social import SCHEMA, Social, make, write_jsonl, write_parquet
 from omnigraph.query import check_read, parse_queries
-from omnigraph.schema.compile import compile_schema
+from omnigraph.schema.compiled_schema import compile_schema
 
 QUESTIONS = (*ANALYSES, LOOKUP, *HOPS, *MANY)
 

@@ -17,7 +17,7 @@ import omnigraph as og
 from omnigraph import failpoints
 from omnigraph.errors import CorruptGraph, ExpectedVersionMismatch, RecoveryRequired
 from omnigraph.ids import RECOVERY_ACTOR
-from omnigraph.schema.compile import compile_schema
+from omnigraph.schema.compiled_schema import compile_schema
 from omnigraph.schema.contract import state_text
 from omnigraph.storage.recovery.audit import TableOutcome
 from omnigraph.storage.tables.datasets import version_file

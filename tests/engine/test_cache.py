@@ -12,8 +12,8 @@ import pytest
 
 import omnigraph as og
 from omnigraph import limits
-from omnigraph.engine.cache import Cache
-from omnigraph.engine.view import View
+from omnigraph.engine.graph_view import GraphView
+from omnigraph.engine.version_cache import VersionCache
 from omnigraph.write.change import Change, Mode
 
 
@@ -33,7 +33,7 @@ def array(size: int) -> np.ndarray[tuple[int], np.dtype[np.int8]]:
 
 
 def test_an_array_of_two_entries_counts_once() -> None:
-    cache, shared = Cache(10_000), array(1_000)
+    cache, shared = VersionCache(10_000), array(1_000)
     cache.get("a", 1, lambda _: Thing(shared))
     cache.get("b", 1, lambda _: Thing(shared, array(10)))
     assert cache.nbytes == 1_010
@@ -42,7 +42,7 @@ def test_an_array_of_two_entries_counts_once() -> None:
 
 
 def test_what_an_entry_grows_by_and_lets_go_of_is_noticed() -> None:
-    cache = Cache(10_000)
+    cache = VersionCache(10_000)
     thing = cache.get("a", 1, lambda _: Thing(array(100), array(50)))
     thing.arrays = [thing.arrays[1], array(7)]
     assert cache.get("a", 1, lambda _: Thing()) is thing
@@ -51,7 +51,7 @@ def test_what_an_entry_grows_by_and_lets_go_of_is_noticed() -> None:
 
 
 def test_the_entry_that_was_not_used_for_longest_goes_first() -> None:
-    cache, made = Cache(250), list[str]()
+    cache, made = VersionCache(250), list[str]()
 
     def make(name: str, _: object) -> Thing:
         made.append(name)
@@ -64,7 +64,7 @@ def test_the_entry_that_was_not_used_for_longest_goes_first() -> None:
 
 
 def test_a_shared_array_is_freed_with_its_last_holder() -> None:
-    cache, shared = Cache(1_500), array(1_000)
+    cache, shared = VersionCache(1_500), array(1_000)
     cache.get("a", 1, lambda _: Thing(shared))
     cache.get("a", 2, lambda _: Thing(shared))
     cache.get("b", 1, lambda _: Thing(array(400)))
@@ -74,14 +74,14 @@ def test_a_shared_array_is_freed_with_its_last_holder() -> None:
 
 
 def test_entries_that_share_nearly_everything_are_measured_now_and_then() -> None:
-    cache = Cache(10_000)
+    cache = VersionCache(10_000)
     for version in range(20):
         cache.get("a", version, lambda _: Thing(array(100), is_derived=True))
     assert 1_200 <= cache.nbytes <= 2_000
 
 
 def test_a_failed_entry_leaves_nothing_behind() -> None:
-    cache = Cache(1_000)
+    cache = VersionCache(1_000)
 
     def fail(_: object) -> Thing:
         raise ValueError("no")
@@ -98,10 +98,10 @@ def test_versions_of_a_table_do_not_pile_up_beyond_the_budget(tmp_path: Path) ->
     with og.init(tmp_path / "g", "node P { k: String @key  n: I64?  t: String? }") as graph:
         keys = [f"p{i}" for i in range(size)]
         graph.write([Change("node:P", pa.table({"k": keys, "n": pa.array(range(size), pa.int64()), "t": keys}))])
-        cache = Cache(1_000_000)
+        cache = VersionCache(1_000_000)
         for step in range(30):
             graph.write([Change("node:P", pa.table({"k": ["p7"], "n": pa.array([step], pa.int64())}), Mode.MERGE)])
-            rows = View(graph._store, graph.snapshot()._stored, graph.catalog, cache).nodes("P")
+            rows = GraphView(graph._store, graph.snapshot()._stored, graph.catalog, cache).nodes("P")
             assert rows.column("n").take(pa.array(rows.find(["p7"]))).to_pylist() == [step]
             rows.column("t")
         cache.trim()
@@ -112,7 +112,7 @@ def test_versions_of_a_table_do_not_pile_up_beyond_the_budget(tmp_path: Path) ->
 
 def test_old_versions_of_a_lineage_go_however_small_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "CACHED_VERSIONS", 3)
-    cache, made = Cache(10_000), list[int]()
+    cache, made = VersionCache(10_000), list[int]()
 
     def make(version: int, _: object) -> Thing:
         made.append(version)

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 import omnigraph as og
-from omnigraph.engine.cache import Cache
-from omnigraph.engine.rows import Rows
-from omnigraph.engine.run import plan_query, run_plan
-from omnigraph.engine.view import View
+from omnigraph.engine.graph_view import GraphView
+from omnigraph.engine.query_runner import plan_query, run_plan
+from omnigraph.engine.table_rows import TableRows
+from omnigraph.engine.version_cache import VersionCache
 from omnigraph.query import check_read, parse_queries
 from omnigraph.write.change import Change, Mode
 
@@ -36,8 +36,8 @@ QUERIES = (
 )
 
 
-def _answers(graph: og.Graph, cache: Cache) -> list[list[str]]:
-    view = View(graph._store, graph.snapshot()._stored, graph.catalog, cache)
+def _answers(graph: og.Graph, cache: VersionCache) -> list[list[str]]:
+    view = GraphView(graph._store, graph.snapshot()._stored, graph.catalog, cache)
     found = []
     for text in QUERIES:
         query = check_read(parse_queries(text).find(None), graph.catalog)
@@ -120,7 +120,7 @@ def test_carried_state_answers_as_fresh_state(tmp_path: Path, seed: int, reader:
     with og.init(tmp_path / "g", SCHEMA) as graph, og.open(tmp_path / "g", mode="ro") as other:
         nodes, edges = _small(graph)
         asked = graph if reader == "the writer" else other
-        carried = Cache(10**9)
+        carried = VersionCache(10**9)
         for step in range(25):
             change = _random_change(rng, nodes, edges)
             if not change and len(nodes) > 3:
@@ -128,7 +128,7 @@ def test_carried_state_answers_as_fresh_state(tmp_path: Path, seed: int, reader:
             if change:
                 graph.write(change, base=graph.snapshot())
             if rng.random() < 0.7:
-                assert _answers(asked, carried) == _answers(asked, Cache(10**9)), f"seed {seed}, step {step}"
+                assert _answers(asked, carried) == _answers(asked, VersionCache(10**9)), f"seed {seed}, step {step}"
 
 
 @pytest.mark.torture
@@ -137,7 +137,7 @@ def test_long_histories_are_carried_as_they_are_read(tmp_path: Path, seed: int) 
     rng = random.Random(seed)
     with og.init(tmp_path / "g", SCHEMA) as graph, og.open(tmp_path / "g", mode="ro") as other:
         nodes, edges = _small(graph)
-        caches = {graph: Cache(10**9), other: Cache(20_000)}
+        caches = {graph: VersionCache(10**9), other: VersionCache(20_000)}
         for step in range(120):
             change = _random_change(rng, nodes, edges)
             if not change and len(nodes) > 3:
@@ -145,7 +145,7 @@ def test_long_histories_are_carried_as_they_are_read(tmp_path: Path, seed: int) 
             if change:
                 graph.write(change, base=graph.snapshot())
             if rng.random() < 0.4:
-                fresh = _answers(graph, Cache(10**9))
+                fresh = _answers(graph, VersionCache(10**9))
                 for asked, cache in caches.items():
                     assert _answers(asked, cache) == fresh, f"seed {seed}, step {step}"
 
@@ -153,14 +153,14 @@ def test_long_histories_are_carried_as_they_are_read(tmp_path: Path, seed: int) 
 def test_a_long_chain_of_commits_stays_short_in_memory(tmp_path: Path) -> None:
     graph = og.init(tmp_path / "g", SCHEMA)
     graph.write([Change("node:P", pa.table({"k": ["a"], "n": pa.array([0], pa.int32())}))])
-    cache = Cache(10**9)
-    rows = View(graph._store, graph.snapshot()._stored, graph.catalog, cache).nodes("P")
+    cache = VersionCache(10**9)
+    rows = GraphView(graph._store, graph.snapshot()._stored, graph.catalog, cache).nodes("P")
     first = rows
     rows.column("n")
     for step in range(40):
         change = pa.table({"k": [f"k{step}"], "n": pa.array([step], pa.int32())})
         graph.write([Change("node:P", change)])
-        rows = View(graph._store, graph.snapshot()._stored, graph.catalog, cache).nodes("P")
+        rows = GraphView(graph._store, graph.snapshot()._stored, graph.catalog, cache).nodes("P")
     assert rows.space is first.space, "the positions of the first version still hold"
     assert rows.column("n").to_pylist() == [0, *range(40)]
     assert len(rows.history) <= 32
@@ -170,10 +170,10 @@ def test_a_long_chain_of_commits_stays_short_in_memory(tmp_path: Path) -> None:
 def test_rows_keep_their_position_and_are_not_read_again(tmp_path: Path) -> None:
     graph = og.init(tmp_path / "g", SCHEMA)
     graph.write([Change("node:P", pa.table({"k": [f"p{i}" for i in range(50)]}))])
-    first = View(graph._store, graph.snapshot()._stored, graph.catalog, cache := Cache(10**9)).nodes("P")
+    first = GraphView(graph._store, graph.snapshot()._stored, graph.catalog, cache := VersionCache(10**9)).nodes("P")
     first.column("n")
     graph.write([Change("node:P", pa.table({"k": ["p7", "new"], "n": pa.array([3, 4], pa.int32())}), Mode.MERGE)])
-    second = View(graph._store, graph.snapshot()._stored, graph.catalog, cache).nodes("P")
+    second = GraphView(graph._store, graph.snapshot()._stored, graph.catalog, cache).nodes("P")
     assert second.deltas_since(first.mark) is not None
     assert second.space is first.space
     assert second.find(["p7"]).tolist() == first.find(["p7"]).tolist()
@@ -189,7 +189,7 @@ def test_the_first_look_ups_in_a_large_table_ask_the_storage(tmp_path: Path) -> 
     keys = [f"p{i}" for i in range(60_000)]
     graph.write([Change("node:P", pa.table({"k": keys, "n": pa.array(range(60_000), pa.int32())}))])
     text = "query q($k: String) { match { $p: P { k: $k } } return { $p.n as n } }"
-    view = View(graph._store, graph.snapshot()._stored, graph.catalog, Cache(10**9))
+    view = GraphView(graph._store, graph.snapshot()._stored, graph.catalog, VersionCache(10**9))
     query = check_read(parse_queries(text).find(None), graph.catalog)
     for _ in range(3):  # the first two look-ups ask the storage, the others the ids in memory
         for key, expected in (("p59999", [59_999]), ("p0", [0]), ("nobody", []), ("p7' OR '1'='1", [])):
@@ -201,10 +201,10 @@ def test_the_first_look_ups_in_a_large_table_ask_the_storage(tmp_path: Path) -> 
 def test_an_older_snapshot_still_finds_a_row_that_was_removed_and_inserted_again(tmp_path: Path) -> None:
     graph = og.init(tmp_path / "g", SCHEMA)
     graph.write([Change("node:P", pa.table({"k": ["a", "b", "c"]}))])
-    cache = Cache(10**9)
+    cache = VersionCache(10**9)
 
-    def rows() -> Rows:
-        return View(graph._store, graph.snapshot()._stored, graph.catalog, cache).nodes("P")
+    def rows() -> TableRows:
+        return GraphView(graph._store, graph.snapshot()._stored, graph.catalog, cache).nodes("P")
 
     before = rows()
     assert before.find(["b"]).tolist() == [1]
@@ -232,20 +232,20 @@ def test_a_topology_file_gives_a_fresh_process_the_same_answers(
     graph.write([Change("edge:E", pa.table(pairs)), Change("edge:F", pa.table({"src": ["p1"], "dst": ["q1"]}))])
     graph.ensure_indices()
     assert sorted(path.name for path in (tmp_path / "g/__topology").iterdir())
-    expected = _answers(graph, Cache(10**9))
+    expected = _answers(graph, VersionCache(10**9))
     for change in (
         [Change("edge:E", pa.table({"src": ["p5"], "dst": ["p1"]}))],
         [Change("node:P", pa.table({"k": ["p99"]}))],
         [Change("edge:E", pa.table({"src": ["p99"], "dst": ["p1"]}))],
     ):
         graph.write(change)
-        fresh = _answers(graph, Cache(10**9))
-        monkeypatch.setattr("omnigraph.engine.persisted.find", lambda *_: None)
-        assert _answers(graph, Cache(10**9)) == fresh
+        fresh = _answers(graph, VersionCache(10**9))
+        monkeypatch.setattr("omnigraph.engine.topology_files.find", lambda *_: None)
+        assert _answers(graph, VersionCache(10**9)) == fresh
         monkeypatch.undo()
         monkeypatch.setattr("omnigraph.limits.PERSISTED_EDGES", 1)
     assert fresh != expected
     damaged = next((tmp_path / "g/__topology").rglob("*.arrays"))
     damaged.write_bytes(damaged.read_bytes()[:100])
-    assert _answers(graph, Cache(10**9)) == fresh
+    assert _answers(graph, VersionCache(10**9)) == fresh
     graph.close()

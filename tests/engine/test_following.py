@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 import omnigraph as og
-from omnigraph.engine.cache import Cache
-from omnigraph.engine.run import plan_query, run_plan
-from omnigraph.engine.view import View
+from omnigraph.engine.graph_view import GraphView
+from omnigraph.engine.query_runner import plan_query, run_plan
+from omnigraph.engine.version_cache import VersionCache
 from omnigraph.query import check_read, parse_queries
 from omnigraph.write.change import Change, Mode
 
@@ -58,11 +58,11 @@ class Asker:
 
     def __init__(self, graph: og.Graph, budget: int = 10**9) -> None:
         self.graph = graph
-        self.cache = Cache(budget)
+        self.cache = VersionCache(budget)
 
     @property
-    def view(self) -> View:
-        return View(self.graph._store, self.graph.snapshot()._stored, self.graph.catalog, self.cache)
+    def view(self) -> GraphView:
+        return GraphView(self.graph._store, self.graph.snapshot()._stored, self.graph.catalog, self.cache)
 
     def ask(self, text: str, **params: str) -> list[tuple[object, ...]]:
         query, view = check_read(parse_queries(text).find(None), self.graph.catalog), self.view
@@ -109,9 +109,9 @@ def test_a_small_commit_makes_nobody_read_a_table_again(
     def refuse(*_: object) -> NoReturn:
         raise AssertionError("read as a whole")
 
-    monkeypatch.setattr("omnigraph.engine.view.build_topology", refuse)
-    monkeypatch.setattr("omnigraph.engine.rows.Rows.read", refuse)
-    monkeypatch.setattr("omnigraph.engine.rows.Rows._scan", refuse)
+    monkeypatch.setattr("omnigraph.engine.graph_view.build_topology", refuse)
+    monkeypatch.setattr("omnigraph.engine.table_rows.TableRows.read", refuse)
+    monkeypatch.setattr("omnigraph.engine.table_rows.TableRows._scan", refuse)
     assert asker.everything() == expected
     assert (expected != before) == (what != "a node")
 
@@ -175,7 +175,7 @@ def test_a_topology_is_built_anew_when_versions_in_between_are_gone(
     def reclaimed(*_: object) -> NoReturn:
         raise og.errors.HistoricalVersionReclaimed("the rows of type 'E' are no longer stored")
 
-    monkeypatch.setattr("omnigraph.engine.deltas.Delta.written_column", reclaimed)
+    monkeypatch.setattr("omnigraph.engine.position_deltas.PositionDelta.written_column", reclaimed)
     assert asker.everything() == expected != before
 
 
@@ -200,7 +200,7 @@ def test_a_plan_is_kept_while_tables_keep_their_size(graph: og.Graph, monkeypatc
         planned.append(1)
         return plan_query(*args)
 
-    monkeypatch.setattr("omnigraph.engine.reads.plan_query", counted)
+    monkeypatch.setattr("omnigraph.engine.query_runner.plan_query", counted)
     answers = []
     for step in range(3):
         graph.write([edge(f"x{step}", 5, 100 + step)])

@@ -176,7 +176,7 @@ def test_indexes_do_not_change_the_past_or_the_present(diary: Diary, graph: og.G
 
 
 def test_a_cold_cache_gives_the_same_answers(diary: Diary, graph: og.Graph) -> None:
-    from omnigraph.engine.cache import SHARED
+    from omnigraph.engine.version_cache import SHARED
 
     for commit_id, _, _, expected in diary.pages:
         SHARED.clear()
@@ -184,7 +184,7 @@ def test_a_cold_cache_gives_the_same_answers(diary: Diary, graph: og.Graph) -> N
 
 
 def test_threads_share_a_graph(graph: og.Graph) -> None:
-    from omnigraph.engine.cache import SHARED
+    from omnigraph.engine.version_cache import SHARED
 
     grow(graph)
     moments: list[Any] = [None, *(commit.id for commit in graph.commits.list())]

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph import errors, limits
-from omnigraph.engine.result import Result
+from omnigraph.engine.query_result import Result
 from omnigraph.schema.catalog import PropertyType, Scalar
 
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 
 import omnigraph as og
-from omnigraph.engine.run import run_plan
-from omnigraph.engine.view import View
+from omnigraph.engine.graph_view import GraphView
+from omnigraph.engine.query_runner import run_plan
 from omnigraph.query import bind_params, check_read, parse_queries
 from omnigraph.query.plan import RULES, build_plan, optimise
 from omnigraph.query.plan.estimate import Estimator
-from omnigraph.query.plan.nodes import Plan, Scan
+from omnigraph.query.plan.logical_plan import NodeScan, Plan
 from omnigraph.query.plan.rules import Rule
 from tests.language.query.fixtures import QueryCase, read_cases
 from tests.support.example_graph import example_graph
@@ -33,7 +33,7 @@ def _subsets() -> list[tuple[Rule, ...]]:
 
 
 def _rows(graph: og.Graph, case: QueryCase, rules: tuple[Rule, ...]) -> list[str]:
-    view = View(graph._store, graph.snapshot()._stored, graph.catalog)
+    view = GraphView(graph._store, graph.snapshot()._stored, graph.catalog)
     query = check_read(parse_queries(case.query).find(None), graph.catalog)
     plan = optimise(build_plan(query), Estimator(view, graph.catalog), rules)
     table = run_plan(view, plan, bind_params(query, case.params))
@@ -53,7 +53,7 @@ def test_a_rule_that_breaks_a_plan_is_noticed(graph: og.Graph) -> None:
 
     def forget_a_condition(plan: Plan, _: Estimator) -> Plan:
         first = plan.steps[0]
-        assert isinstance(first, Scan)
+        assert isinstance(first, NodeScan)
         return replace(plan, steps=(replace(first, predicates=()), *plan.steps[1:]))
 
     with pytest.raises(AssertionError):

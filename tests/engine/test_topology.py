@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from omnigraph.engine.adjacency import Adjacency, build, build_few, contains, degrees
-from omnigraph.engine.along_tree import _sum_neighbours
-from omnigraph.engine.topology import Direction, Topology, _direction, _Edges, _Step
+from omnigraph.engine.factorized_aggregation import _sum_neighbours
+from omnigraph.engine.topology import DirectedAdjacency, Topology, _direction, _EdgeDelta, _Edges
 
 NODES = 12
 
@@ -36,7 +36,7 @@ def built(triples: list[Triple]) -> Topology:
     )
 
 
-def check_direction(direction: Direction, triples: list[Triple]) -> None:
+def check_direction(direction: DirectedAdjacency, triples: list[Triple]) -> None:
     """Every way of asking a direction gives what the list of edges says."""
     pairs = {(source, target) for source, target, _ in triples}
     everybody = np.arange(NODES)
@@ -74,7 +74,7 @@ def test_a_changed_topology_equals_a_built_one(seed: int) -> None:
         free = [pair for pair in every if pair not in {(s, t) for s, t, _ in left}]
         new = [(s, t, next_row + i) for i, (s, t) in enumerate(rng.sample(free, rng.choice([0, 1, 2, 9])))]
         next_row += len(new)
-        topology = topology.changed(_Step(edges_of(gone).rows, edges_of(new)))
+        topology = topology.changed(_EdgeDelta(edges_of(gone).rows, edges_of(new)))
         triples = left + new
         check_direction(topology.out, triples)
         if rng.random() < 0.3:  # the other direction waits for whoever goes that way
@@ -85,7 +85,7 @@ def test_a_changed_topology_equals_a_built_one(seed: int) -> None:
 def test_parallel_edges_that_are_added_count_once_as_pairs() -> None:
     topology = built([(0, 1, 0), (1, 2, 1)])
     triples = [(0, 1, 0), (1, 2, 1), (0, 1, 2), (0, 1, 3), (4, 4, 4), (4, 4, 5)]
-    topology = topology.changed(_Step(numbers([]), edges_of(triples[2:])))
+    topology = topology.changed(_EdgeDelta(numbers([]), edges_of(triples[2:])))
     assert topology.out.has_parallel_edges
     check_direction(topology.out, triples)
     check_direction(topology.into, [(t, s, row) for s, t, row in triples])
@@ -94,7 +94,7 @@ def test_parallel_edges_that_are_added_count_once_as_pairs() -> None:
 def test_an_older_topology_is_not_touched_by_later_changes() -> None:
     triples = [(0, 1, 0), (0, 2, 1), (3, 0, 2)]
     older = built(triples)
-    older.changed(_Step(numbers([0, 2]), edges_of([(5, 6, 3)])))
+    older.changed(_EdgeDelta(numbers([0, 2]), edges_of([(5, 6, 3)])))
     check_direction(older.out, triples)
     check_direction(older.into, [(t, s, row) for s, t, row in triples])
 

@@ -9,7 +9,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import CorruptGraph, SchemaFilesDisagree
-from omnigraph.schema.compile import compile_schema
+from omnigraph.schema.compiled_schema import compile_schema
 from omnigraph.schema.contract import state_text
 from tests.evolve.graphs import SCHEMA, assert_whole, content, small_graph
 from tests.support.foreign_writer import manifest_uri

@@ -27,7 +27,7 @@ from omnigraph.errors import OmniGraphError
 INTERNAL = {
     "Graph.internals": "storage and schemas, for the other engine",
     "Explanation.plan": "the plan as the engine holds it; `str()` and `to_dict()` show it",
-    "Line.step": "the same",
+    "PlanLine.step": "the same",
     "Diff.changes_of": "changes of one table in the form of the storage",
     "ChangeBatch.rows": "the same",
 }

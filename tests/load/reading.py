@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from omnigraph.schema.catalog import Catalog
-from omnigraph.schema.compile import compile_schema
+from omnigraph.schema.compiled_schema import compile_schema
 from omnigraph.write.load.line_blocks import Block
 from omnigraph.write.load.parse_lines import Dialect, Parsed, parse_block
 from omnigraph.write.load.rules import LINE

@@ -252,7 +252,7 @@ class _Evaluation:
         rows = self.data.nodes if variable.entity is t.Entity.NODE else self.data.edges
         return rows[variable.type_name]
 
-    def solve(self, block: t.Block, given: Assignment) -> Iterator[Assignment]:
+    def solve(self, block: t.MatchBlock, given: Assignment) -> Iterator[Assignment]:
         """Every extension of an assignment that satisfies the block."""
         late_names = set(block.optional_variables)
         late = [each for each in block.predicates if variables_in_predicate(each) & late_names]
@@ -288,7 +288,7 @@ class _Evaluation:
         for found in list(self.solve(block, given)) or [{**given, **nothing}]:
             yield from self.with_optionals(optionals[1:], found)
 
-    def any_negated(self, negations: tuple[t.Negation, ...], given: Assignment) -> bool:
+    def any_negated(self, negations: tuple[t.NegatedBlock, ...], given: Assignment) -> bool:
         return any(next(self.solve(each.block, given), None) is not None for each in negations)
 
     def all_true(self, checks: Iterable[t.Predicate | t.Traversal], assignment: Assignment) -> bool:
@@ -317,16 +317,16 @@ class _Evaluation:
     def ways(self, step: t.Traversal, left: str, right: str) -> set[tuple[str, str]]:
         """Source and target of an edge that would do."""
         match step.reading:
-            case t.Reading.FORWARD:
+            case t.EdgeReading.FORWARD:
                 return {(left, right)}
-            case t.Reading.REVERSE:
+            case t.EdgeReading.REVERSE:
                 return {(right, left)}
-            case t.Reading.UNDIRECTED:
+            case t.EdgeReading.UNDIRECTED:
                 return {(left, right), (right, left)}
 
     def distances(self, step: t.Traversal, start: str) -> dict[str, int]:
         """Breadth-first from one node over edges of one type between nodes of one type."""
-        undirected = step.reading is t.Reading.UNDIRECTED
+        undirected = step.reading is t.EdgeReading.UNDIRECTED
         known = self._distances.get((step.edge_type, undirected, start))
         if known is not None:
             return known

@@ -7,7 +7,7 @@ from typing import Any
 
 import omnigraph as og
 from omnigraph import spark as ogs
-from omnigraph.engine.result import Result
+from omnigraph.engine.query_result import Result
 from omnigraph.query import check_read, parse_queries
 
 

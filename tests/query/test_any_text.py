@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from omnigraph.errors import QuerySyntaxError, QueryTypeError, SourceError
 from omnigraph.query import check_query, parse_queries
-from omnigraph.query.lint import lint
-from omnigraph.query.syntax.cursor import MAX_DEPTH
+from omnigraph.query.lint_queries import lint
+from omnigraph.query.syntax.token_stream import MAX_DEPTH
 from tests.language.query.fixtures import read_cases, text_cases, wide_catalog, write_cases
 
 CORPUS = [

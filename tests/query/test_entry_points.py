@@ -9,7 +9,7 @@ import pytest
 
 from omnigraph.errors import QueryNotFound, QueryTypeError
 from omnigraph.query import check_query, check_read, check_write, parse_queries
-from omnigraph.query.syntax.tree import Filter, Traversal
+from omnigraph.query.syntax.tree import EdgePattern, FilterClause
 from tests.language.query.fixtures import small_catalog
 
 READ = "query r() { match { $p: Person } return { $p } }"
@@ -56,35 +56,35 @@ def test_an_error_names_query_file_and_line() -> None:
 @pytest.mark.parametrize(
     ("clause", "kind"),
     [
-        ("$a in $b", Traversal),
-        ("$a is $b", Traversal),
-        ("$a contains $b", Traversal),
-        ("$a starts_with $b", Traversal),
-        ("$a in {1,2} $b", Traversal),
-        ("$a is {1,} $b", Traversal),
-        ("$a or $b", Traversal),
-        ("$a and $b", Traversal),
-        ("$a optional $b", Traversal),
-        ("$a optional{1,2} $b", Traversal),
-        ("$a <in> $b", Traversal),
-        ("$a $w:in $b", Traversal),
-        ("$a in [1]", Filter),
-        ("$a in $b.c", Filter),
-        ("$a contains $b.c", Filter),
-        ("$a not in $b", Filter),
-        ("$a is null", Filter),
-        ("$a is not null", Filter),
-        ('$a contains "x"', Filter),
-        ("$a < $b", Filter),
-        ("$a <= $b", Filter),
-        ("$a.in in $b", Filter),
-        ("$a.is is null", Filter),
-        ("$a.or = 1 or $a.and = 2", Filter),
+        ("$a in $b", EdgePattern),
+        ("$a is $b", EdgePattern),
+        ("$a contains $b", EdgePattern),
+        ("$a starts_with $b", EdgePattern),
+        ("$a in {1,2} $b", EdgePattern),
+        ("$a is {1,} $b", EdgePattern),
+        ("$a or $b", EdgePattern),
+        ("$a and $b", EdgePattern),
+        ("$a optional $b", EdgePattern),
+        ("$a optional{1,2} $b", EdgePattern),
+        ("$a <in> $b", EdgePattern),
+        ("$a $w:in $b", EdgePattern),
+        ("$a in [1]", FilterClause),
+        ("$a in $b.c", FilterClause),
+        ("$a contains $b.c", FilterClause),
+        ("$a not in $b", FilterClause),
+        ("$a is null", FilterClause),
+        ("$a is not null", FilterClause),
+        ('$a contains "x"', FilterClause),
+        ("$a < $b", FilterClause),
+        ("$a <= $b", FilterClause),
+        ("$a.in in $b", FilterClause),
+        ("$a.is is null", FilterClause),
+        ("$a.or = 1 or $a.and = 2", FilterClause),
     ],
 )
 def test_ordered_choice(clause: str, kind: type) -> None:
     body = parse_queries(f"query q() {{ match {{ {clause}  $z: Z }} return {{ 1 }} }}").find().body
-    assert [type(found).__name__ for found in body.match] == [kind.__name__, "Binding"]  # type: ignore[union-attr]
+    assert [type(found).__name__ for found in body.match] == [kind.__name__, "NodePattern"]  # type: ignore[union-attr]
 
 
 def test_the_example_of_the_documentation_is_valid() -> None:

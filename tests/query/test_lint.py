@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omnigraph.query.lint import SchemaSource, lint
+from omnigraph.query.lint_queries import SchemaSource, lint
 from tests.language.query.fixtures import small_catalog
 
 GOOD = "query a() { match { $p: Person } return { $p } }"

@@ -10,21 +10,21 @@ from omnigraph.query import check_read, check_write, parse_queries
 from omnigraph.query.typed import (
     AllOf,
     AnyOf,
-    Block,
     Compare,
     Constant,
     Distance,
+    EdgeReading,
     Entity,
     FusedScore,
     InsertEdge,
     IsIn,
     IsNull,
+    MatchBlock,
     NodeId,
     Not,
     Operator,
     ParamRef,
     PropertyRef,
-    Reading,
     TextMatch,
     TextScore,
     Traversal,
@@ -46,7 +46,7 @@ def write(text: str) -> TypedMutation:
     return check_write(parse_queries(text).find(), wide_catalog())
 
 
-def matched(clauses: str, params: str = "") -> Block:
+def matched(clauses: str, params: str = "") -> MatchBlock:
     return read(f"query q({params}) {{ match {{ {clauses} }} return {{ 1 }} }}").match
 
 
@@ -57,33 +57,33 @@ def labels(variables: tuple[Variable, ...]) -> list[str]:
 @pytest.mark.parametrize(
     ("clauses", "reading", "ends"),
     [
-        ("$a: Person  $a memberOf $b", Reading.FORWARD, ("Person", "Team")),
-        ("$a: Team  $a memberOf $b", Reading.REVERSE, ("Team", "Person")),
-        ("$b: Team  $a memberOf $b", Reading.FORWARD, ("Person", "Team")),
-        ("$b: Person  $a memberOf $b", Reading.REVERSE, ("Team", "Person")),
-        ("$a memberOf $b", Reading.FORWARD, ("Person", "Team")),
-        ("$a: Team  $b: Person  $a memberOf $b", Reading.REVERSE, ("Team", "Person")),
-        ("$b: Person  $a follows $b", Reading.FORWARD, ("Person", "Person")),
-        ("$a: Person  $a <follows> $b", Reading.UNDIRECTED, ("Person", "Person")),
+        ("$a: Person  $a memberOf $b", EdgeReading.FORWARD, ("Person", "Team")),
+        ("$a: Team  $a memberOf $b", EdgeReading.REVERSE, ("Team", "Person")),
+        ("$b: Team  $a memberOf $b", EdgeReading.FORWARD, ("Person", "Team")),
+        ("$b: Person  $a memberOf $b", EdgeReading.REVERSE, ("Team", "Person")),
+        ("$a memberOf $b", EdgeReading.FORWARD, ("Person", "Team")),
+        ("$a: Team  $b: Person  $a memberOf $b", EdgeReading.REVERSE, ("Team", "Person")),
+        ("$b: Person  $a follows $b", EdgeReading.FORWARD, ("Person", "Person")),
+        ("$a: Person  $a <follows> $b", EdgeReading.UNDIRECTED, ("Person", "Person")),
     ],
 )
-def test_direction_follows_from_what_is_known(clauses: str, reading: Reading, ends: tuple[str, str]) -> None:
+def test_direction_follows_from_what_is_known(clauses: str, reading: EdgeReading, ends: tuple[str, str]) -> None:
     traversal = matched(clauses).traversals[-1]
     assert (traversal.reading, (traversal.left.type_name, traversal.right.type_name)) == (reading, ends)
-    if reading is not Reading.UNDIRECTED:
+    if reading is not EdgeReading.UNDIRECTED:
         source = wide_catalog().edges[traversal.edge_type].source
         assert traversal.source.type_name == source
 
 
 def test_direction_is_the_same_rule_inside_blocks() -> None:
     block = matched("$t: Team  not { $t memberOf $p }  optional { $q memberOf $t }")
-    assert block.negations[0].block.traversals[0].reading is Reading.REVERSE
-    assert block.optionals[0].block.traversals[0].reading is Reading.FORWARD
+    assert block.negations[0].block.traversals[0].reading is EdgeReading.REVERSE
+    assert block.optionals[0].block.traversals[0].reading is EdgeReading.FORWARD
 
 
 def test_a_traversal_holds_edge_hops_and_edge_variable() -> None:
     first, second = matched("$a: Person  $a FOLLOWS{2,3} $b  $a $w:follows $b".replace("FOLLOWS", "fOLLOWS")).traversals
-    assert first == Traversal("Follows", first.left, first.right, Reading.FORWARD, 2, 3)
+    assert first == Traversal("Follows", first.left, first.right, EdgeReading.FORWARD, 2, 3)
     assert second.edge == Variable("w", "w", Entity.EDGE, "Follows")
     assert (second.left, second.right) == (first.left, first.right)
 

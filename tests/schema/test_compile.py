@@ -7,9 +7,9 @@ import copy
 import pytest
 
 from omnigraph.errors import CatalogError, ResourceLimitExceeded, SchemaError, SchemaSyntaxError
-from omnigraph.schema import build, compile_schema, patterns
-from omnigraph.schema.catalog import Annotation, Cardinality, Check, Embed, Range, Scalar
-from omnigraph.schema.source import MAX_SOURCE_BYTES
+from omnigraph.schema import build_catalog, compile_schema, schema_rules
+from omnigraph.schema.catalog import Annotation, Cardinality, CheckRule, Embed, RangeRule, Scalar
+from omnigraph.schema.scanner import MAX_SOURCE_BYTES
 from tests.schema.library import LIBRARY
 
 
@@ -22,8 +22,8 @@ def test_catalog_of_the_library() -> None:
     assert paper.inherited == ("title",)
     assert paper.key == ("doi",)
     assert paper.indexes == (("title",), ("vec",))
-    assert paper.ranges == (Range("score", 0.0, 1.0), Range("year", 1900, 2100))
-    assert paper.checks == (Check("doi", "^10[.][0-9]+/"),)
+    assert paper.ranges == (RangeRule("score", 0.0, 1.0), RangeRule("year", 1900, 2100))
+    assert paper.checks == (CheckRule("doi", "^10[.][0-9]+/"),)
     assert paper.properties["vec"].embed == Embed("title", "acme/embed-1")
     assert paper.properties["vec"].annotations == (
         Annotation("embed", "title", (("model", "acme/embed-1"),)),
@@ -43,7 +43,7 @@ def test_catalog_of_the_library() -> None:
 
 def test_maximum_only_range_is_a_maximum() -> None:
     catalog = compile_schema("node A { x: I32 @range(x, ..100) }").catalog
-    assert catalog.nodes["A"].ranges == (Range("x", None, 100),)
+    assert catalog.nodes["A"].ranges == (RangeRule("x", None, 100),)
 
 
 def test_redeclared_property_loses_the_key_of_its_interface() -> None:
@@ -92,7 +92,7 @@ def test_text_far_too_long_is_refused_unread() -> None:
 
 
 def test_types_that_would_share_a_table_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build, "table_path", lambda kind, name: f"{kind}s/{name[0]}")
+    monkeypatch.setattr(build_catalog, "table_path", lambda kind, name: f"{kind}s/{name[0]}")
     assert compile_schema("node Aa {} node B {} edge Aa: B -> B").hash
     with pytest.raises(CatalogError, match="node types 'Aa' and 'Ab' would share the table path nodes/A") as caught:
         compile_schema("node Aa {}\nnode Ab {}")
@@ -100,7 +100,7 @@ def test_types_that_would_share_a_table_are_refused(monkeypatch: pytest.MonkeyPa
 
 
 def test_many_expensive_patterns_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(patterns, "_BUDGET", 100_000)
+    monkeypatch.setattr(schema_rules, "_BUDGET", 100_000)
     checks = " ".join(f'@check(p, "{number}\\\\pL{{60}}")' for number in range(20))
     with pytest.raises(SchemaError, match=r"has invalid regex .* it is too large"):
         compile_schema(f"node A {{ p: String {checks} }}")
@@ -115,3 +115,24 @@ def test_long_pattern_is_cut_in_the_message() -> None:
 def test_compiled_schema_can_be_copied() -> None:
     compiled = compile_schema(LIBRARY)
     assert copy.deepcopy(compiled) == compiled
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "line", "column"),
+    [
+        ("node A {\n  x String\n}", "schema.syntax", 2, 5),
+        ("node A { x: String? @key }", "schema.rule", 1, 21),
+        ("edge E: A -> A", "schema.catalog", 1, 9),
+    ],
+)
+def test_each_kind_of_error_has_its_code_and_its_place(text: str, code: str, line: int, column: int) -> None:
+    with pytest.raises((SchemaSyntaxError, SchemaError, CatalogError)) as caught:
+        compile_schema(text)
+    assert (caught.value.code, caught.value.line, caught.value.column) == (code, line, column)
+    assert caught.value.message.startswith(("parse error: ", "catalog error: "))
+
+
+def test_an_oversized_text_has_the_code_of_a_limit() -> None:
+    with pytest.raises(ResourceLimitExceeded) as caught:
+        compile_schema(" " * (MAX_SOURCE_BYTES + 1))
+    assert caught.value.code == "limit.resource"

@@ -18,11 +18,11 @@ from omnigraph.schema.evolve import (
     DropProperty,
     DropType,
     ExtendEnum,
+    MigrationStep,
     RelaxProperty,
     RenameProperty,
     RenameType,
     SchemaPlan,
-    Step,
     UnsupportedChange,
     WidenProperty,
     plan_change,
@@ -113,7 +113,7 @@ def _check(plan: SchemaPlan, before: CompiledSchema, after: CompiledSchema) -> N
         assert found == _columns(after)
 
 
-def _after(columns: Columns, steps: tuple[Step, ...], new: Columns) -> Columns:
+def _after(columns: Columns, steps: tuple[MigrationStep, ...], new: Columns) -> Columns:
     """What the steps make of the columns of a schema."""
     for step in steps:
         match step:

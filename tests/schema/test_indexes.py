@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from omnigraph.schema import compile_schema
-from omnigraph.schema.indexes import IndexKind, IndexPlan, NotBuilt, index_plan
+from omnigraph.schema.index_plan import IndexKind, IndexPlan, NotBuilt, index_plan
 
 
 def _node(body: str) -> IndexPlan:

@@ -13,11 +13,8 @@ from hypothesis import strategies as st
 from omnigraph.errors import CorruptGraph, NewerFormat
 from omnigraph.schema import Catalog, compile_schema
 from omnigraph.schema.catalog import Annotation
-from omnigraph.schema.fnv import fnv1a_32, fnv1a_64
-from omnigraph.schema.ir import ir_hash
-from omnigraph.schema.ir_reader import catalog_from_ir
-from omnigraph.schema.paths import table_path
-from omnigraph.schema.stable_ids import prop_id, type_id
+from omnigraph.schema.ir import catalog_from_ir, ir_hash
+from omnigraph.schema.stable_ids import fnv1a_32, fnv1a_64, prop_id, table_path, type_id
 from tests.schema.library import LIBRARY
 from tests.schema.strategies import Draft, drafts
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 
 from omnigraph.schema import compile_schema
-from omnigraph.schema.render import render
+from tests.schema.rendering import render
 from tests.schema.strategies import Draft, drafts
 
 

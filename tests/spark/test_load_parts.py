@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from omnigraph import limits
 from omnigraph.errors import InvalidRecord, ResourceLimitExceeded, UniqueViolation
 from omnigraph.progress import Progress, Stage, describe, plain_lines, reporter, silent
-from omnigraph.schema.compile import compile_schema
+from omnigraph.schema.compiled_schema import compile_schema
 from omnigraph.spark.key_rules import Saw, Seen, Verdict, judge, spaces_of
 from omnigraph.spark.loading.splits import ParsedSplit, Split, splits_of, tasks_of
 from omnigraph.spark.messages import error_of, error_text

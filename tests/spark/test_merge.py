@@ -17,7 +17,7 @@ from omnigraph.errors import InputError, MergeConflict, ResourceLimitExceeded, S
 from omnigraph.history.merge.engine import EmbeddedMerge
 from omnigraph.history.merge.merge import MergeRequest
 from omnigraph.history.merge.merge import merge as merge_branches
-from omnigraph.schema.compile import compile_schema
+from omnigraph.schema.compiled_schema import compile_schema
 from omnigraph.schema_registry import SchemaRegistry
 from omnigraph.spark.cluster import Cluster
 from omnigraph.spark.spark_merge import SparkMerge, spark_merge

@@ -14,7 +14,7 @@ import pytest
 import omnigraph as og
 from omnigraph import failpoints
 from omnigraph.errors import AlreadyInitialized, CorruptGraph, GraphNotFound, SchemaSyntaxError, StorageError
-from omnigraph.schema import paths
+from omnigraph.schema import stable_ids
 from omnigraph.write.change import Change
 from tests.support.foreign_writer import MANIFEST_SCHEMA
 from tests.support.s3_server import S3Server
@@ -228,7 +228,7 @@ def test_foreign_files_where_a_table_would_go_stop_the_init_and_survive(tmp_path
 
 
 def test_two_types_with_one_hash_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paths, "table_path", lambda kind, name: f"{kind}s/0000000000000000")
+    monkeypatch.setattr(stable_ids, "table_path", lambda kind, name: f"{kind}s/0000000000000000")
     with pytest.raises(StorageError, match="rename one of them"):
         og.init(tmp_path / "g", "node A { x: String }\nnode B { x: String }")
     assert not [name for name in files_below(tmp_path) if not _is_lock(name)]

@@ -25,7 +25,7 @@ import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 import pyarrow as pa
 import omnigraph as og
-from omnigraph.engine.cache import SHARED
+from omnigraph.engine.version_cache import SHARED
 from omnigraph.write.change import Change, Mode
 root, verb, times = sys.argv[1], sys.argv[2], int(sys.argv[3])
 graph = og.open(root)

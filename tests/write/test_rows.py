@@ -18,7 +18,7 @@ from omnigraph.errors import (
     MissingValue,
     RangeViolation,
 )
-from omnigraph.schema.compile import compile_schema
+from omnigraph.schema.compiled_schema import compile_schema
 from omnigraph.write.conform import conform
 
 SCHEMA = """

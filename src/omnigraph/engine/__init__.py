@@ -1,5 +1,5 @@
 """Runs a logical plan on one snapshot, in this process: Arrow and NumPy, no Python object per row.
 
-`run.py` is the way in. `view.py` is the graph as arrays, `steps.py` runs the pipeline, `along_tree.py` aggregates
-without listing bindings, `finish.py` groups, orders and projects.
+`query_runner.py` is the way in. `graph_view.py` is the graph as arrays, `operators.py` runs the pipeline,
+`factorized_aggregation.py` aggregates without listing bindings, `result_table.py` groups, orders and projects.
 """

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 
 from omnigraph import ids
 from omnigraph.engine.adjacency import Positions
-from omnigraph.engine.bindings import Bindings
+from omnigraph.engine.binding_table import BindingTable
 from omnigraph.engine.compare import compare
-from omnigraph.engine.rows import Rows
-from omnigraph.engine.vectors import distances
-from omnigraph.engine.view import View
+from omnigraph.engine.graph_view import GraphView
+from omnigraph.engine.table_rows import TableRows
 from omnigraph.errors import InputError
+from omnigraph.query.plan.logical_plan import Step, TopK
 from omnigraph.query.typed import (
     AllOf,
     AnyOf,
@@ -41,19 +41,43 @@ from omnigraph.query.typed import (
     Variable,
 )
 
+
+def distances(column: pa.Array, query: Sequence[float] | str | None) -> npt.NDArray[np.float64]:
+    """L2 distance of each vector; not-a-number where there is no vector."""
+    if isinstance(query, str):
+        raise InputError("nearest() with a text needs an embedding provider", hint="pass a vector")
+    if query is None:
+        return np.full(len(column), np.nan)
+    size = column.type.list_size
+    values = column.flatten().cast(pa.float64()).to_numpy(zero_copy_only=False)
+    known = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), np.bool_)
+    far = np.full(len(column), np.nan)
+    given = np.asarray(np.asarray(query, np.float32), np.float64)
+    far[known] = np.sqrt(((values.reshape(-1, size) - given) ** 2).sum(axis=1))
+    return far
+
+
 #: Fetches a property of a variable for the bindings at hand.
 Fetch = Callable[[Variable, str], pa.Array]
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
-    """One run of one query: its snapshot, its parameters, its instant."""
+@dataclass(slots=True)
+class ExecutionTrace:
+    """What each step did, for `explain(run=True)`: the step, the rows that it gave, the seconds that it took."""
 
-    view: View
+    steps: list[tuple[Step | TopK, int, float]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionContext:
+    """One run of one query: its snapshot, its parameters, its instant, and who wants to know what it did."""
+
+    view: GraphView
     params: Mapping[str, Any]
     now: datetime
+    trace: ExecutionTrace | None = None
 
-    def rows(self, variable: Variable) -> Rows:
+    def rows(self, variable: Variable) -> TableRows:
         if variable.entity is Entity.NODE:
             return self.view.nodes(variable.type_name)
         return self.view.edges(variable.type_name)
@@ -69,7 +93,9 @@ class Context:
                 return _plain(operand.value)
 
 
-def matching(context: Context, predicates: tuple[Predicate, ...], bindings: Bindings) -> npt.NDArray[np.bool_]:
+def matching(
+    context: ExecutionContext, predicates: tuple[Predicate, ...], bindings: BindingTable
+) -> npt.NDArray[np.bool_]:
     """Which bindings satisfy all predicates."""
 
     def fetch(variable: Variable, name: str) -> pa.Array:
@@ -82,7 +108,7 @@ def matching(context: Context, predicates: tuple[Predicate, ...], bindings: Bind
 
 
 def matching_rows(
-    context: Context, predicates: tuple[Predicate, ...], variable: Variable, positions: Positions | None
+    context: ExecutionContext, predicates: tuple[Predicate, ...], variable: Variable, positions: Positions | None
 ) -> npt.NDArray[np.bool_]:
     """Which rows of one variable's table satisfy predicates about it: all rows, or those at some positions."""
     rows = context.rows(variable)
@@ -95,7 +121,7 @@ def matching_rows(
     return mask & rows.alive if positions is None and rows.alive is not None else mask
 
 
-def values(context: Context, operand: Operand, bindings: Bindings) -> pa.Array:
+def values(context: ExecutionContext, operand: Operand, bindings: BindingTable) -> pa.Array:
     """A column of values for the bindings."""
 
     def fetch(variable: Variable, name: str) -> pa.Array:
@@ -122,7 +148,7 @@ def _true(truth: Any, length: int) -> npt.NDArray[np.bool_]:
 
 @dataclass(frozen=True, slots=True)
 class _Evaluation:
-    context: Context
+    context: ExecutionContext
     fetch: Fetch
     missing: Callable[[Variable], pa.Array]
     length: int

@@ -17,8 +17,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.engine.adjacency import Adjacency, Positions, build, build_few, contains, repeats
-from omnigraph.engine.deltas import Delta
-from omnigraph.engine.rows import Rows
+from omnigraph.engine.position_deltas import PositionDelta
+from omnigraph.engine.table_rows import TableRows
 from omnigraph.schema.catalog import SOURCE_COLUMN, TARGET_COLUMN
 
 #: Added and removed edges are merged into one structure when they are more than this share of it.
@@ -36,7 +36,7 @@ _MERGE_ALWAYS = 1_024
 
 
 @dataclass(frozen=True, slots=True)
-class Direction:
+class DirectedAdjacency:
     """Neighbours in one direction: a large layer and, after commits, small ones on top.
 
     Attributes:
@@ -111,21 +111,21 @@ class Topology:
         width: all positions of targets are below this.
     """
 
-    out: Direction
-    _into: Direction
+    out: DirectedAdjacency
+    _into: DirectedAdjacency
     size: int
     width: int
-    _waiting: tuple[_Step, ...] = ()
+    _waiting: tuple[_EdgeDelta, ...] = ()
 
     @cached_property
-    def into(self) -> Direction:
+    def into(self) -> DirectedAdjacency:
         """From targets to sources. Changes reach it when somebody goes that way."""
         direction = self._into
         for step in self._waiting:
             direction = step.on(direction, backwards=True)
         return direction
 
-    def changed(self, step: _Step) -> Topology:
+    def changed(self, step: _EdgeDelta) -> Topology:
         out, width = step.on(self.out), max(self.width, int(step.new.to.max(initial=-1)) + 1)
         if "into" in self.__dict__ or len(self._waiting) >= _LONGEST_WAIT:
             return Topology(out, self.into, self.size, width, (step,))
@@ -142,22 +142,22 @@ class Topology:
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _EdgeDelta:
     """Edges that a commit took out and put in."""
 
     gone: Positions
     new: _Edges
 
-    def on(self, direction: Direction, *, backwards: bool = False) -> Direction:
+    def on(self, direction: DirectedAdjacency, *, backwards: bool = False) -> DirectedAdjacency:
         if len(self.gone):
             layers = tuple(layer.punched(layer.where(self.gone)) for layer in direction.edges)
-            direction = Direction(layers, layers)
+            direction = DirectedAdjacency(layers, layers)
         if len(self.new.rows):
             direction = _with_layer(direction, self.new.reversed() if backwards else self.new)
         return direction
 
 
-def build_topology(edges: Rows, sources: Rows, targets: Rows) -> Topology:
+def build_topology(edges: TableRows, sources: TableRows, targets: TableRows) -> Topology:
     """Read all edges and resolve their endpoints."""
     live = edges.all_positions()
     from_ = sources.locate(edges.column(SOURCE_COLUMN).take(pa.array(live)))
@@ -166,7 +166,9 @@ def build_topology(edges: Rows, sources: Rows, targets: Rows) -> Topology:
     return _topology(_Edges(from_[keep], to[keep], live[keep]), len(sources), len(targets))
 
 
-def carry_forward(old: Topology, deltas: list[Delta], sources: Rows, targets: Rows) -> Topology | None:
+def carry_forward(
+    old: Topology, deltas: list[PositionDelta], sources: TableRows, targets: TableRows
+) -> Topology | None:
     """The topology after some changes of the edge table, or None when building it anew is cheaper."""
     topology: Topology | None = old
     for delta in deltas:
@@ -175,7 +177,7 @@ def carry_forward(old: Topology, deltas: list[Delta], sources: Rows, targets: Ro
     return topology
 
 
-def _carried(old: Topology, delta: Delta, sources: Rows, targets: Rows) -> Topology | None:
+def _carried(old: Topology, delta: PositionDelta, sources: TableRows, targets: TableRows) -> Topology | None:
     new = _Edges(
         sources.locate(delta.written_column(SOURCE_COLUMN)),
         targets.locate(delta.written_column(TARGET_COLUMN)),
@@ -192,11 +194,11 @@ def _carried(old: Topology, delta: Delta, sources: Rows, targets: Rows) -> Topol
         return None  # a pair of nodes may stay connected
     if len(gone) == 0 and len(new.rows) == 0:
         return old
-    topology = old.changed(_Step(gone, new))
+    topology = old.changed(_EdgeDelta(gone, new))
     return topology if topology.changes <= max(_FEW_CHANGES, _LAYER_SHARE * old.size) else None
 
 
-def _is_entry(direction: Direction, edges: _Edges) -> npt.NDArray[np.bool_]:
+def _is_entry(direction: DirectedAdjacency, edges: _Edges) -> npt.NDArray[np.bool_]:
     """Which edges a direction has, between these ends and as these rows."""
     found = np.zeros(len(edges.rows), np.bool_)
     for layer in direction.edges:
@@ -206,14 +208,14 @@ def _is_entry(direction: Direction, edges: _Edges) -> npt.NDArray[np.bool_]:
     return found
 
 
-def ends_are_alive(topology: Topology, sources: Rows, targets: Rows) -> bool:
+def ends_are_alive(topology: Topology, sources: TableRows, targets: TableRows) -> bool:
     """Whether a topology of older or newer nodes holds for these: a node that was removed and inserted has moved."""
     if targets.alive is not None or topology.width > len(targets):
         return _are_alive(topology.out, sources) and _are_alive(topology.into, targets)
     return _are_alive(topology.out, sources)
 
 
-def _are_alive(direction: Direction, nodes: Rows) -> bool:
+def _are_alive(direction: DirectedAdjacency, nodes: TableRows) -> bool:
     for layer in direction.edges:
         if nodes.alive is None and layer.nodes <= len(nodes):
             continue
@@ -234,13 +236,13 @@ def _topology(edges: _Edges, sources: int, targets: int) -> Topology:
     )
 
 
-def _direction(all_edges: Adjacency) -> Direction:
+def _direction(all_edges: Adjacency) -> DirectedAdjacency:
     again = repeats(all_edges)
     edges = (all_edges,)
-    return Direction((all_edges.without(~again),) if again.any() else edges, edges)
+    return DirectedAdjacency((all_edges.without(~again),) if again.any() else edges, edges)
 
 
-def _with_layer(old: Direction, new: _Edges) -> Direction:
+def _with_layer(old: DirectedAdjacency, new: _Edges) -> DirectedAdjacency:
     again = old.connects(new.from_, new.to)
     if len(new.rows) > 1:
         _, first = np.unique(new.from_ * (int(new.to.max()) + 1) + new.to, return_index=True)
@@ -249,8 +251,8 @@ def _with_layer(old: Direction, new: _Edges) -> Direction:
         again |= repeated
     if not again.any() and not old.has_parallel_edges:
         layers = _stacked(old.edges, new)
-        return Direction(layers, layers)
-    return Direction(_stacked(old.pairs, new.at(~again)), _stacked(old.edges, new))
+        return DirectedAdjacency(layers, layers)
+    return DirectedAdjacency(_stacked(old.pairs, new.at(~again)), _stacked(old.edges, new))
 
 
 def _stacked(layers: tuple[Adjacency, ...], new: _Edges) -> tuple[Adjacency, ...]:

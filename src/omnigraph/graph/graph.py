@@ -12,9 +12,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 from omnigraph import ids
-from omnigraph.engine.reads import ReadRequest, Reads
-from omnigraph.engine.result import Result
-from omnigraph.engine.run import Explanation
+from omnigraph.engine.query_result import Result
+from omnigraph.engine.query_runner import Explanation, QueryRunner, ReadRequest
 from omnigraph.graph.internals import GraphInternals
 from omnigraph.graph.schema_control import SchemaControl
 from omnigraph.graph.snapshot import Snapshot
@@ -22,7 +21,7 @@ from omnigraph.history.control import Branches, Commits
 from omnigraph.history.state_at import At, Target, at_state, snapshot_at, snapshot_of
 from omnigraph.ids import known_branch
 from omnigraph.schema.catalog import Catalog
-from omnigraph.schema.compile import CompiledSchema, compile_schema
+from omnigraph.schema.compiled_schema import CompiledSchema, compile_schema
 from omnigraph.schema_registry import SchemaRegistry
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.objects.locks import is_held
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from omnigraph.history.feed.page import ChangePage
     from omnigraph.history.merge.engine import MergeEngines
     from omnigraph.progress import Progress
-    from omnigraph.query.lint import LintReport
+    from omnigraph.query.lint_queries import LintReport
     from omnigraph.storage.recovery.audit import Recovery
     from omnigraph.upkeep.indexes import IndexReport
     from omnigraph.upkeep.verify import VerifyReport
@@ -67,7 +66,7 @@ class Graph:
         self._schemas = SchemaRegistry(store, compiled)
         self._mode = mode
         self._actor = actor
-        self._reads = Reads(store, lambda snapshot: self._schemas.of(snapshot).catalog)
+        self._reads = QueryRunner(store, lambda snapshot: self._schemas.of(snapshot).catalog)
 
     @property
     def uri(self) -> str:
@@ -547,7 +546,7 @@ def lint_with_schema(queries: Path, schema: Path) -> LintReport:
     Raises:
         SourceError: the schema is wrong.
     """
-    from omnigraph.query.lint import SchemaSource, lint
+    from omnigraph.query.lint_queries import SchemaSource, lint
 
     text, file = text_of(schema, ".pg")
     compiled = compile_schema(text, file=file)

@@ -13,7 +13,7 @@ from omnigraph.errors import ReadOnly
 from omnigraph.history.state_at import At, snapshot_at
 from omnigraph.ids import known_branch
 from omnigraph.schema.catalog import Catalog
-from omnigraph.schema.compile import CompiledSchema
+from omnigraph.schema.compiled_schema import CompiledSchema
 from omnigraph.schema_registry import SchemaRegistry
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot

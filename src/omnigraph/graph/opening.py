@@ -11,7 +11,7 @@ from typing import Literal
 from omnigraph import ids
 from omnigraph.errors import InputError, InvalidUri, LockTimeout, SchemaFilesDisagree
 from omnigraph.graph.graph import Graph
-from omnigraph.schema.compile import CompiledSchema, compile_schema
+from omnigraph.schema.compiled_schema import CompiledSchema, compile_schema
 from omnigraph.schema.contract import (
     IR_FILE,
     SOURCE_FILE,
@@ -45,7 +45,7 @@ def init(uri: str | os.PathLike[str], schema: str | Path, *, actor: str | None =
         0
     """
     from omnigraph.schema.arrow import table_schema
-    from omnigraph.schema.paths import table_path
+    from omnigraph.schema.stable_ids import table_path
     from omnigraph.storage import create_graph
 
     text, file = text_of(schema, ".pg")

@@ -22,7 +22,7 @@ from omnigraph.errors import (
 )
 from omnigraph.history.branches import create_branch, delete_branch, list_branches
 from omnigraph.progress import ProgressListener, Stage, silent
-from omnigraph.schema.compile import CompiledSchema
+from omnigraph.schema.compiled_schema import CompiledSchema
 from omnigraph.storage.commit import sidecar
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.manifest import Commit

@@ -26,22 +26,22 @@ from omnigraph.errors import (
 )
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
-from omnigraph.schema.compile import CompiledSchema, compile_schema
+from omnigraph.schema.compiled_schema import CompiledSchema, compile_schema
 from omnigraph.schema.contract import state_text
 from omnigraph.schema.evolve import (
     AddProperty,
     AddType,
     DropProperty,
     DropType,
+    MigrationStep,
     RelaxProperty,
     RenameProperty,
     RenameType,
     SchemaPlan,
-    Step,
     WidenProperty,
     plan_change,
 )
-from omnigraph.schema.paths import table_path
+from omnigraph.schema.stable_ids import table_path
 from omnigraph.schema_registry import SchemaRegistry
 from omnigraph.storage.commit import sidecar
 from omnigraph.storage.commit.prepared import Prepared, PreparedTable, SchemaChange
@@ -247,14 +247,14 @@ class Reshaping:
     _old_names: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
 
     @classmethod
-    def of(cls, steps: Iterable[Step]) -> Reshaping:
+    def of(cls, steps: Iterable[MigrationStep]) -> Reshaping:
         found = cls()
         for step in steps:
             if getattr(step, "type_kind", _INTERFACE) != _INTERFACE:  # an interface has no table
                 found._take(step)
         return found
 
-    def _take(self, step: Step) -> None:
+    def _take(self, step: MigrationStep) -> None:
         match step:
             case AddType(kind, name):
                 self.added.add(f"{kind}:{name}")

@@ -5,6 +5,6 @@ pyarrow is imported only by the modules that give Arrow values (`arrow.py`, `can
 """
 
 from omnigraph.schema.catalog import Catalog
-from omnigraph.schema.compile import CompiledSchema, compile_schema
+from omnigraph.schema.compiled_schema import CompiledSchema, compile_schema
 
 __all__ = ["Catalog", "CompiledSchema", "compile_schema"]

@@ -48,7 +48,11 @@ _FLOATS = frozenset({Scalar.F32, Scalar.F64})
 
 @dataclass(frozen=True, slots=True)
 class PropertyType:
-    """A property's type. ``str()`` gives the spelling of the language: ``[String]?``, ``enum(a, b)``, ``Vector(3)``."""
+    """A property's type. ``str()`` gives the spelling of the language: ``[String]?``, ``enum(a, b)``, ``Vector(3)``.
+
+    >>> str(PropertyType(Scalar.STRING, nullable=True, list=True))
+    '[String]?'
+    """
 
     scalar: Scalar
     nullable: bool = False
@@ -98,7 +102,7 @@ class Property:
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class RangeRule:
     """``@range(property, low..high)``, both bounds inclusive; None means open."""
 
     property: str
@@ -107,7 +111,7 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class CheckRule:
     """``@check(property, "regex")``: the value must contain a match."""
 
     property: str
@@ -144,8 +148,8 @@ class NodeType:
     key: tuple[str, ...] | None = None  # in the order that forms the id
     uniques: tuple[tuple[str, ...], ...] = ()  # each sorted; does not repeat the key
     indexes: tuple[tuple[str, ...], ...] = ()  # each sorted; does not repeat the key
-    ranges: tuple[Range, ...] = ()
-    checks: tuple[Check, ...] = ()
+    ranges: tuple[RangeRule, ...] = ()
+    checks: tuple[CheckRule, ...] = ()
     annotations: tuple[Annotation, ...] = ()
     description: str | None = None
     instruction: str | None = None
@@ -177,7 +181,11 @@ class EdgeType:
 
     @property
     def endpoints(self) -> tuple[tuple[str, str], tuple[str, str]]:
-        """The endpoint columns, each with the node type that its ids belong to."""
+        """The endpoint columns, each with the node type that its ids belong to.
+
+        >>> EdgeType("Wrote", "Author", "Paper", {}).endpoints
+        (('src', 'Author'), ('dst', 'Paper'))
+        """
         return (SOURCE_COLUMN, self.source), (TARGET_COLUMN, self.target)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from omnigraph.errors import LimitError, SchemaFilesDisagree, SourceError
-from omnigraph.schema.compile import CompiledSchema, compile_schema
+from omnigraph.schema.compiled_schema import CompiledSchema, compile_schema
 from omnigraph.schema.ir import ir_hash
 
 SOURCE_FILE = "_schema.pg"

@@ -1,7 +1,8 @@
-"""Catalog → compiled schema as JSON, its two spellings and its hash.
+"""The compiled schema (IR) as JSON: catalog → IR, its two spellings, its hash, and the way back.
 
-The compiled schema (IR) is canonical: everything sorted by name, comments and rename hints gone. Two texts that mean
-the same schema therefore have one hash. `ir_reader.py` is the way back.
+The IR is canonical: everything sorted by name, comments and rename hints gone. Two texts that mean the same schema
+therefore have one hash. That hash makes it trustworthy (`contract.py`); reading it back only refuses what cannot be
+understood.
 """
 
 from __future__ import annotations
@@ -11,7 +12,21 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from omnigraph.schema.catalog import Annotation, Catalog, EdgeType, InterfaceType, NodeType, Property, PropertyType
+from omnigraph.errors import CorruptGraph, NewerFormat
+from omnigraph.schema.catalog import (
+    Annotation,
+    Cardinality,
+    Catalog,
+    CheckRule,
+    EdgeType,
+    Embed,
+    InterfaceType,
+    NodeType,
+    Property,
+    PropertyType,
+    RangeRule,
+    Scalar,
+)
 from omnigraph.schema.stable_ids import prop_id, type_id
 
 IR_VERSION = 1
@@ -113,3 +128,113 @@ def annotations_ir(annotations: Iterable[Annotation]) -> list[dict[str, Any]]:
         for each in annotations
         if each.name != "rename_from"
     ]
+
+
+def catalog_from_ir(ir: Mapping[str, Any]) -> Catalog:
+    """The catalog a compiled schema was made from, without its rename hints.
+
+    Raises:
+        NewerFormat: the compiled schema has a version this software does not know.
+        CorruptGraph: it lacks a part or has one of the wrong kind.
+    """
+    version = ir.get("ir_version")
+    if isinstance(version, int) and version > IR_VERSION:
+        raise NewerFormat(
+            f"the compiled schema has version {version}, this software reads {IR_VERSION}", hint="upgrade OmniGraph"
+        )
+    if version != IR_VERSION:
+        raise CorruptGraph(f"the compiled schema has no known version: ir_version is {version!r}")
+    try:
+        return Catalog(
+            {each["name"]: _read_interface(each) for each in ir["interfaces"]},
+            {each["name"]: _read_node(each) for each in ir["nodes"]},
+            {each["name"]: _read_edge(each) for each in ir["edges"]},
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise CorruptGraph(f"the compiled schema is not well-formed: {error!r}") from error
+
+
+def _read_interface(ir: Mapping[str, Any]) -> InterfaceType:
+    return InterfaceType(ir["name"], _read_properties(ir["properties"]))
+
+
+def _read_node(ir: Mapping[str, Any]) -> NodeType:
+    key = _columns(ir["constraints"], "Key")
+    annotations = _read_annotations(ir["annotations"])
+    return NodeType(
+        name=ir["name"],
+        properties=_read_properties(ir["properties"]),
+        implements=tuple(ir["implements"]),
+        key=key[0] if key else None,
+        uniques=_columns(ir["constraints"], "Unique"),
+        indexes=_columns(ir["constraints"], "Index"),
+        ranges=tuple(RangeRule(r["property"], r["min"], r["max"]) for r in _rules(ir["constraints"], "Range")),
+        checks=tuple(CheckRule(c["property"], c["pattern"]) for c in _rules(ir["constraints"], "Check")),
+        annotations=annotations,
+        description=_text(annotations, "description"),
+        instruction=_text(annotations, "instruction"),
+        inherited=tuple(ir["inherited"]),
+    )
+
+
+def _read_edge(ir: Mapping[str, Any]) -> EdgeType:
+    annotations = _read_annotations(ir["annotations"])
+    return EdgeType(
+        name=ir["name"],
+        source=ir["from_type"],
+        target=ir["to_type"],
+        properties=_read_properties(ir["properties"]),
+        cardinality=Cardinality(ir["cardinality"]["min"], ir["cardinality"]["max"]),
+        uniques=_columns(ir["constraints"], "Unique"),
+        indexes=_columns(ir["constraints"], "Index"),
+        annotations=annotations,
+        description=_text(annotations, "description"),
+        instruction=_text(annotations, "instruction"),
+    )
+
+
+def _rules(constraints: Iterable[Mapping[str, Any]], name: str) -> list[Any]:
+    return [each[name] for each in constraints if name in each]
+
+
+def _columns(constraints: Iterable[Mapping[str, Any]], name: str) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(columns) for columns in _rules(constraints, name))
+
+
+def _read_properties(ir: Iterable[Mapping[str, Any]]) -> dict[str, Property]:
+    return {each["name"]: _read_property(each) for each in ir}
+
+
+def _read_property(ir: Mapping[str, Any]) -> Property:
+    annotations = _read_annotations(ir["annotations"])
+    embed = next((each for each in annotations if each.name == "embed"), None)
+    return Property(
+        name=ir["name"],
+        type=_read_type(ir["type"]),
+        annotations=annotations,
+        embed=Embed(str(embed.value), _text_of(dict(embed.keywords).get("model"))) if embed else None,
+        description=_text(annotations, "description"),
+    )
+
+
+def _read_type(ir: Mapping[str, Any]) -> PropertyType:
+    scalar, values = ir["scalar"], ir["enum_values"]
+    return PropertyType(
+        scalar=Scalar(scalar) if isinstance(scalar, str) else Scalar.VECTOR,
+        nullable=ir["nullable"],
+        list=ir["list"],
+        enum_values=None if values is None else tuple(values),
+        dimension=None if isinstance(scalar, str) else scalar["Vector"],
+    )
+
+
+def _read_annotations(ir: Iterable[Mapping[str, Any]]) -> tuple[Annotation, ...]:
+    return tuple(Annotation(each["name"], each["value"], tuple(each["keywords"].items())) for each in ir)
+
+
+def _text(annotations: Iterable[Annotation], name: str) -> str | None:
+    return next((_text_of(each.value) for each in annotations if each.name == name), None)
+
+
+def _text_of(value: object) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,6 +1,7 @@
-"""The numbers of types and properties, derived from their names.
+"""What the names of types and properties become in the format: numbers, and paths of tables, by FNV-1a.
 
-They label columns and entries of the compiled schema. A rename gives a new number.
+The numbers label columns and entries of the compiled schema; a rename gives a new number. A path is used only to create
+a table: once a manifest row names a location, that location is the truth.
 """
 
 from __future__ import annotations
@@ -9,7 +10,47 @@ from collections.abc import Iterator
 
 from omnigraph.errors import CatalogError
 from omnigraph.schema.catalog import Catalog
-from omnigraph.schema.fnv import fnv1a_32
+
+
+def fnv1a_64(text: str) -> int:
+    """FNV-1a in 64 bits over the UTF-8 bytes of ``text``.
+
+    >>> f"{fnv1a_64('foobar'):016x}"
+    '85944171f73967e8'
+    """
+    return _fnv1a(text, 0xCBF29CE484222325, 0x100000001B3, 2**64 - 1)
+
+
+def fnv1a_32(text: str) -> int:
+    """FNV-1a in 32 bits over the UTF-8 bytes of ``text``.
+
+    >>> f"{fnv1a_32('foobar'):08x}"
+    'bf9cf968'
+    """
+    return _fnv1a(text, 2166136261, 16777619, 2**32 - 1)
+
+
+def _fnv1a(text: str, offset: int, prime: int, mask: int) -> int:
+    value = offset
+    for byte in text.encode():
+        value = ((value ^ byte) * prime) & mask
+    return value
+
+
+_FOLDERS = {"node": "nodes", "edge": "edges"}
+
+
+def table_path(kind: str, name: str) -> str:
+    """Path of a new table.
+
+    Args:
+        kind: ``"node"`` or ``"edge"``.
+        name: type name without its kind.
+
+    >>> table_path("node", "Person")
+    'nodes/40d76f1f51639ec0'
+    """
+    return f"{_FOLDERS[kind]}/{fnv1a_64(name):016x}"
 
 
 def type_id(kind: str, name: str) -> int:

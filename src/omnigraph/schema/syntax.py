@@ -1,6 +1,6 @@
 """The parsed form of a schema text: what was written and where, before any rule is applied.
 
-The parser makes these values, `build.py` turns them into a catalog. ``at`` is always a character offset.
+The parser makes these values, `build_catalog.py` turns them into a catalog. ``at`` is always a character offset.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class PropertySyntax:
 
 @dataclass(frozen=True, slots=True)
 class ColumnsSyntax:
-    """``@key(a, b)``, ``@unique(a)``, ``@index(a)``; also a bare ``@key`` on a property, once `build.py` met it."""
+    """``@key(a, b)``, ``@unique(a)``, ``@index(a)``; also made of a bare ``@key`` on a property."""
 
     rule: ColumnRule
     columns: tuple[Name, ...]

@@ -20,7 +20,7 @@ from omnigraph.errors import ConflictError, LimitError, OutcomeUnknown, ReadSetC
 from omnigraph.graph import Graph, open_graph
 from omnigraph.ids import known_branch
 from omnigraph.schema.catalog import Catalog
-from omnigraph.schema.compile import CompiledSchema
+from omnigraph.schema.compiled_schema import CompiledSchema
 from omnigraph.spark.frames import pinned
 from omnigraph.spark.loading.stage_task import StageConfig, stage_frame
 from omnigraph.spark.loading.staged import Staging

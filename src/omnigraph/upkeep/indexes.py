@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from omnigraph import ids
 from omnigraph.schema.catalog import EdgeType, NodeType
-from omnigraph.schema.indexes import WantedIndex, index_plan
+from omnigraph.schema.index_plan import WantedIndex, index_plan
 from omnigraph.schema_registry import SchemaRegistry
 from omnigraph.storage.commit.prepared import Prepared, PreparedTable
 from omnigraph.storage.commit.protocol import Write, run

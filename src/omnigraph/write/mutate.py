@@ -36,7 +36,7 @@ from omnigraph.query.typed import (
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.canonical import canonical_text
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, PropertyType, Scalar
-from omnigraph.schema.compile import CompiledSchema
+from omnigraph.schema.compiled_schema import CompiledSchema
 from omnigraph.schema_registry import SchemaRegistry
 from omnigraph.storage.commit.prepared import Prepared
 from omnigraph.storage.commit.protocol import Write, run

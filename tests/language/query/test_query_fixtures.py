@@ -9,7 +9,7 @@ import pytest
 
 from omnigraph import errors
 from omnigraph.query import bind_params, check_query, parse_queries
-from omnigraph.query.lint import lint
+from omnigraph.query.lint_queries import lint
 from omnigraph.query.syntax.tree import QueryFile
 from omnigraph.query.typed import TypedMutation, TypedQuery
 from tests.language.query.fixtures import (

@@ -17,7 +17,7 @@ from omnigraph import errors
 from omnigraph.schema import compile_schema
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import EdgeType, NodeType
-from omnigraph.schema.render import render
+from tests.schema.rendering import render
 
 _HERE = Path(__file__).parent
 

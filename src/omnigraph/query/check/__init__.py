@@ -1,17 +1,16 @@
 """Syntax tree + schema → typed query. Checking stops at the first error, in source order.
 
-`match.py`, `projections.py` and `ordering.py` check reads, `mutation.py` checks writes. They share `scope.py` (what is
-known), `operands.py`, `values.py` and `search.py` (expressions) and `compatible.py` (types).
+`match_clause.py` and `return_clause.py` check reads, `mutation_check.py` checks writes. They share `scope.py` (what is
+known), `operands.py`, `property_values.py`, `conditions.py` and `search.py`.
 """
 
 from __future__ import annotations
 
 from omnigraph.integers import INTEGER_BOUNDS
-from omnigraph.query.check.match import match_block
-from omnigraph.query.check.mutation import statements
-from omnigraph.query.check.ordering import order, row_count
-from omnigraph.query.check.projections import columns
-from omnigraph.query.check.scope import Context, Scope
+from omnigraph.query.check.match_clause import match_block
+from omnigraph.query.check.mutation_check import statements
+from omnigraph.query.check.return_clause import check_order, columns, row_count
+from omnigraph.query.check.scope import CheckContext, VariableScope
 from omnigraph.query.syntax.tree import QueryDecl, ReadBody, WriteBody
 from omnigraph.query.typed import Parameter, TypedMutation, TypedQuery
 from omnigraph.schema.catalog import Catalog, Scalar
@@ -26,7 +25,7 @@ def check_query(query: QueryDecl, catalog: Catalog) -> TypedQuery | TypedMutatio
     Raises:
         QueryTypeError: the query does not fit the schema; the message starts with its rule (T1 … T24) if it has one.
     """
-    context = Context(query, catalog)
+    context = CheckContext(query, catalog)
     _declare_parameters(query, context)
     if isinstance(query.body, WriteBody):
         found = statements(query.body, query.name, context)
@@ -41,7 +40,7 @@ def check_read(query: QueryDecl, catalog: Catalog) -> TypedQuery:
         QueryTypeError: the query is a write, or does not fit the schema.
     """
     if query.is_write:
-        Context(query, catalog).fail("mutation query cannot be typechecked with read-query API", query)
+        CheckContext(query, catalog).fail("mutation query cannot be typechecked with read-query API", query)
     found = check_query(query, catalog)
     assert isinstance(found, TypedQuery)
     return found
@@ -54,13 +53,13 @@ def check_write(query: QueryDecl, catalog: Catalog) -> TypedMutation:
         QueryTypeError: the query is a read, or does not fit the schema.
     """
     if not query.is_write:
-        Context(query, catalog).fail("mutation execution called on a read query; use query instead", query)
+        CheckContext(query, catalog).fail("mutation execution called on a read query; use query instead", query)
     found = check_query(query, catalog)
     assert isinstance(found, TypedMutation)
     return found
 
 
-def _declare_parameters(query: QueryDecl, context: Context) -> None:
+def _declare_parameters(query: QueryDecl, context: CheckContext) -> None:
     for declared in query.params:
         name, kind = declared.name, declared.type
         if name == _RESERVED_PARAMETER:
@@ -72,11 +71,11 @@ def _declare_parameters(query: QueryDecl, context: Context) -> None:
         context.declare_parameter(Parameter(name, kind))
 
 
-def _read(query: QueryDecl, body: ReadBody, context: Context) -> TypedQuery:
-    scope = Scope(context)
+def _read(query: QueryDecl, body: ReadBody, context: CheckContext) -> TypedQuery:
+    scope = VariableScope(context)
     match = match_block(body.match, context, scope)
     found = columns(body.projections, context, scope)
-    ordered = order(body, found, context, scope)
+    ordered = check_order(body, found, context, scope)
     limit = row_count(body.limit, "limit", context)
     skipped = row_count(body.skip, "offset", context)
     return TypedQuery(

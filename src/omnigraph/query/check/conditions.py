@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from omnigraph.query.check.compatible import compatible, element_type, is_null, is_plain_scalar, is_text, shown_type
-from omnigraph.query.check.operands import operand
-from omnigraph.query.check.scope import Context, Scope
+from omnigraph.query.check.operands import (
+    compatible,
+    element_type,
+    is_null,
+    is_plain_scalar,
+    is_text,
+    operand,
+    shown_type,
+)
+from omnigraph.query.check.scope import CheckContext, VariableScope
 from omnigraph.query.check.search import text_match
 from omnigraph.query.syntax import tree
 from omnigraph.query.typed import (
@@ -28,7 +35,7 @@ _TRUE = Constant(True, PropertyType(Scalar.BOOL))
 _FALSE = Constant(False, PropertyType(Scalar.BOOL))
 
 
-def predicate(condition: tree.Condition, context: Context, scope: Scope) -> Predicate:
+def predicate(condition: tree.Condition, context: CheckContext, scope: VariableScope) -> Predicate:
     """The typed form of a condition."""
     match condition:
         case tree.Disjunction(parts=parts):
@@ -45,7 +52,7 @@ def predicate(condition: tree.Condition, context: Context, scope: Scope) -> Pred
             return _comparison(condition, context, scope)
 
 
-def _comparison(test: tree.Comparison, context: Context, scope: Scope) -> Predicate:
+def _comparison(test: tree.Comparison, context: CheckContext, scope: VariableScope) -> Predicate:
     if isinstance(test.left, tree.TextCall):
         return _text_comparison(test, test.left, test.right, context, scope)
     if isinstance(test.right, tree.TextCall):
@@ -63,7 +70,7 @@ def _comparison(test: tree.Comparison, context: Context, scope: Scope) -> Predic
     return Compare(Operator(test.op), left, right)
 
 
-def _refuse_incomparable(side: Operand, expr: tree.Expr, context: Context) -> None:
+def _refuse_incomparable(side: Operand, expr: tree.Expr, context: CheckContext) -> None:
     if isinstance(side, NodeId):
         context.fail(
             f"T7: variable `${side.variable.label}` is a node and cannot be compared; compare a key property", expr
@@ -73,7 +80,7 @@ def _refuse_incomparable(side: Operand, expr: tree.Expr, context: Context) -> No
 
 
 def _require_comparable_scalars(
-    at: tree.Node, left: Operand, right: Operand, context: Context, operator: str = "comparison"
+    at: tree.SyntaxNode, left: Operand, right: Operand, context: CheckContext, operator: str = "comparison"
 ) -> None:
     for kind in (left.type, right.type):
         if kind.list:
@@ -84,7 +91,7 @@ def _require_comparable_scalars(
         context.fail(f"T7: cannot compare {left.type} with {right.type}", at)
 
 
-def _contains(test: tree.Comparison, left: Operand, right: Operand, context: Context) -> Predicate:
+def _contains(test: tree.Comparison, left: Operand, right: Operand, context: CheckContext) -> Predicate:
     if left.type.list:
         element = element_type(left.type)
         if not is_plain_scalar(right.type) or not compatible(element, right.type):
@@ -98,7 +105,7 @@ def _contains(test: tree.Comparison, left: Operand, right: Operand, context: Con
 
 
 def _text_comparison(
-    test: tree.Comparison, call: tree.TextCall, other: tree.Expr, context: Context, scope: Scope
+    test: tree.Comparison, call: tree.TextCall, other: tree.Expr, context: CheckContext, scope: VariableScope
 ) -> Predicate:
     """``search(…) = flag``: true and false decide at once, a flag known later becomes both cases."""
     found = text_match(call, context, scope)
@@ -117,7 +124,7 @@ def _text_comparison(
     return AnyOf((when_true, AllOf((opposite, Compare(Operator.EQ, flag, _FALSE)))))
 
 
-def _membership(test: tree.Membership, context: Context, scope: Scope) -> Predicate:
+def _membership(test: tree.Membership, context: CheckContext, scope: VariableScope) -> Predicate:
     left = operand(test.operand, context, scope)
     _refuse_incomparable(left, test.operand, context)
     if isinstance(test.choices, tree.ListLiteral):
@@ -132,7 +139,9 @@ def _membership(test: tree.Membership, context: Context, scope: Scope) -> Predic
     return Not(found) if test.negated else found
 
 
-def _choices(choices: tree.ListLiteral, left: Operand, context: Context, scope: Scope) -> tuple[Operand, ...]:
+def _choices(
+    choices: tree.ListLiteral, left: Operand, context: CheckContext, scope: VariableScope
+) -> tuple[Operand, ...]:
     found = []
     for item in choices.items:
         if isinstance(item, tree.ListLiteral):
@@ -151,7 +160,7 @@ def _element(of: Operand) -> Operand:
     return Constant("", element_type(of.type))
 
 
-def _null_test(test: tree.NullTest, context: Context, scope: Scope) -> Predicate:
+def _null_test(test: tree.NullTest, context: CheckContext, scope: VariableScope) -> Predicate:
     """A lone variable is asked for its row, so nodes and edges of an ``optional`` block can be tested."""
     expr = test.operand
     row = scope.find(expr.name) if isinstance(expr, tree.VariableRef) and not context.parameter(expr.name) else None

@@ -1,6 +1,7 @@
-"""Expressions that denote one value: properties, variables, parameters, literals and `now()`.
+"""Expressions that denote one value, and which types go together in comparisons and assignments.
 
-Search scores are in `search.py`, aggregates in `projections.py`; `operand` refuses both.
+Properties, variables, parameters, literals and `now()`. Search scores are in `search.py`, aggregates in
+`return_clause.py`; `operand` refuses both. Nullability never matters for types here; an enum is a String.
 """
 
 from __future__ import annotations
@@ -9,8 +10,7 @@ from dataclasses import replace
 
 from omnigraph.ids import did_you_mean
 from omnigraph.integers import INTEGER_BOUNDS
-from omnigraph.query.check.compatible import compatible
-from omnigraph.query.check.scope import Context, Found, Scope
+from omnigraph.query.check.scope import CheckContext, ScopedVariable, VariableScope
 from omnigraph.query.syntax.tree import (
     AggregateCall,
     Bm25Call,
@@ -39,6 +39,56 @@ from omnigraph.query.typed import (
 )
 from omnigraph.schema.catalog import PropertyType, Scalar
 
+
+def compatible(one: PropertyType, other: PropertyType) -> bool:
+    """Both lists or both not, and the same scalar or both numeric. Vectors must agree in dimension."""
+    return one.list == other.list and one.dimension == other.dimension and _comparable(one.scalar, other.scalar)
+
+
+def element_type(of: PropertyType) -> PropertyType:
+    """The type of a list's elements."""
+    return replace(of, list=False)
+
+
+def is_plain_scalar(kind: PropertyType) -> bool:
+    """Neither list nor vector nor Blob: something that compares."""
+    return not kind.list and kind.scalar not in (Scalar.VECTOR, Scalar.BLOB)
+
+
+def is_text(kind: PropertyType) -> bool:
+    return kind.scalar is Scalar.STRING and not kind.list
+
+
+def is_whole_number(kind: PropertyType) -> bool:
+    return kind.scalar.is_integer and not kind.list
+
+
+def assignable(value: PropertyType, target: PropertyType) -> bool:
+    """Whether a value of one type may be stored in a property of another; ranges and lengths are checked later."""
+    if target.scalar is Scalar.VECTOR and value.list:
+        return value.scalar.is_numeric
+    if value.list != target.list or value.dimension != target.dimension:
+        return False
+    if target.scalar is Scalar.BLOB:
+        return value.scalar in (Scalar.BLOB, Scalar.STRING)
+    if target.scalar.is_integer:
+        return value.scalar.is_integer
+    return _comparable(value.scalar, target.scalar)
+
+
+def is_null(operand: Operand) -> bool:
+    return isinstance(operand, Constant) and operand.value is None
+
+
+def shown_type(operand: Operand) -> str:
+    """The type of an operand in a message."""
+    return "null" if is_null(operand) else str(operand.type)
+
+
+def _comparable(one: Scalar, other: Scalar) -> bool:
+    return one is other or (one.is_numeric and other.is_numeric)
+
+
 _LITERAL_SCALARS = {
     LiteralKind.STRING: Scalar.STRING,
     LiteralKind.INTEGER: Scalar.I64,
@@ -50,7 +100,7 @@ _LITERAL_SCALARS = {
 }
 
 
-def operand(expr: Expr, context: Context, scope: Scope) -> Operand:
+def operand(expr: Expr, context: CheckContext, scope: VariableScope) -> Operand:
     """The value an expression stands for in a condition, a column or an aggregate."""
     match expr:
         case PropertyAccess():
@@ -77,7 +127,7 @@ def _function_name(call: NearestCall | Bm25Call | RrfCall | TextCall | Aggregate
     return {NearestCall: "nearest", Bm25Call: "bm25", RrfCall: "rrf"}[type(call)]
 
 
-def property_ref(access: PropertyAccess, context: Context, scope: Scope) -> PropertyRef:
+def property_ref(access: PropertyAccess, context: CheckContext, scope: VariableScope) -> PropertyRef:
     """``$x.p`` of a bound node or edge. Blobs are not readable."""
     found = scope.find(access.variable)
     if found is None:
@@ -92,7 +142,7 @@ def property_ref(access: PropertyAccess, context: Context, scope: Scope) -> Prop
     return PropertyRef(found.variable, access.property, replace(kind, nullable=True) if found.nullable else kind)
 
 
-def _property_type(access: PropertyAccess, found: Found, context: Context) -> PropertyType:
+def _property_type(access: PropertyAccess, found: ScopedVariable, context: CheckContext) -> PropertyType:
     type_name = found.variable.type_name
     if found.variable.entity is Entity.NODE:
         properties, owner = context.catalog.nodes[type_name].properties, f"type `{type_name}`"
@@ -104,13 +154,13 @@ def _property_type(access: PropertyAccess, found: Found, context: Context) -> Pr
     return properties[access.property].type
 
 
-def _order_hint(access: PropertyAccess, context: Context) -> str | None:
+def _order_hint(access: PropertyAccess, context: CheckContext) -> str | None:
     if context.parameter(access.variable) is not None:
         return "it is a parameter; parameters have no properties"
     return "clauses are read in order: introduce the variable above"
 
 
-def bare_variable(ref: VariableRef, context: Context, scope: Scope) -> ParamRef | NodeId:
+def bare_variable(ref: VariableRef, context: CheckContext, scope: VariableScope) -> ParamRef | NodeId:
     """``$x`` alone: the parameter of that name, else the id of the node."""
     param = context.parameter(ref.name)
     if param is not None:
@@ -123,7 +173,7 @@ def bare_variable(ref: VariableRef, context: Context, scope: Scope) -> ParamRef 
     return NodeId(found.variable, PropertyType(Scalar.STRING, nullable=found.nullable))
 
 
-def constant(literal: Literal | ListLiteral, context: Context) -> Constant:
+def constant(literal: Literal | ListLiteral, context: CheckContext) -> Constant:
     """The value and the type of a literal. A list has the type of its first element; an empty one is ``[String]``."""
     if isinstance(literal, Literal):
         is_null = literal.kind is LiteralKind.NULL
@@ -155,7 +205,7 @@ def _scalar_of(literal: Literal) -> Scalar:
     return Scalar.U64 if is_unsigned else scalar
 
 
-def _literal_value(literal: Literal, context: Context) -> Atom:
+def _literal_value(literal: Literal, context: CheckContext) -> Atom:
     try:
         if literal.kind is LiteralKind.DATE:
             return parse_date(str(literal.value))

@@ -1,7 +1,7 @@
 """What a query may refer to while it is checked: the schema, the parameters, and the variables of each block.
 
-`Context` lives for one query, `Scope` for one block. Blocks are checked in source order, so a scope grows clause by
-clause. A name found in a surrounding scope is that variable; only unknown names are introduced.
+`CheckContext` lives for one query, `VariableScope` for one block. Blocks are checked in source order, so a scope grows
+clause by clause. A name found in a surrounding scope is that variable; only unknown names are introduced.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from omnigraph.errors import QueryTypeError
-from omnigraph.query.syntax.tree import Node, QueryDecl
+from omnigraph.query.syntax.tree import QueryDecl, SyntaxNode
 from omnigraph.query.typed import Entity, Parameter, ParamRef, Variable
 from omnigraph.schema.catalog import Catalog, EdgeType
 
@@ -20,7 +20,7 @@ ANONYMOUS = "_"
 _RULE = re.compile(r"T[0-9]+")
 
 
-class Context:
+class CheckContext:
     """One query against one schema."""
 
     def __init__(self, query: QueryDecl, catalog: Catalog) -> None:
@@ -55,7 +55,7 @@ class Context:
         self._locals += 1
         return f"{label}#{self._locals}"
 
-    def fail(self, message: str, at: Node, *, hint: str | None = None) -> NoReturn:
+    def fail(self, message: str, at: SyntaxNode, *, hint: str | None = None) -> NoReturn:
         """Refuse the query. A message that starts with ``T<number>:`` gives its rule to the error's details."""
         source = self._query.source
         rule = message.partition(":")[0]
@@ -71,7 +71,7 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ScopedVariable:
     """A variable, and whether it may be null here because an ``optional`` block of this or a surrounding block binds
     it; ``optional_here`` tells the two apart."""
 
@@ -80,7 +80,7 @@ class Found:
     optional_here: bool = False
 
 
-class Scope:
+class VariableScope:
     """The variables of one block.
 
     Attributes:
@@ -88,7 +88,7 @@ class Scope:
         mentions_outer: a clause directly in this block mentioned a variable of a surrounding one.
     """
 
-    def __init__(self, context: Context, parent: Scope | None = None, *, is_local: bool = False) -> None:
+    def __init__(self, context: CheckContext, parent: VariableScope | None = None, *, is_local: bool = False) -> None:
         self.introduced: list[Variable] = []
         self.mentions_outer = False
         self._context = context
@@ -97,21 +97,21 @@ class Scope:
         self._bound: dict[str, Variable] = {}
         self._optional: dict[str, Variable] = {}
 
-    def find(self, label: str) -> Found | None:
+    def find(self, label: str) -> ScopedVariable | None:
         """The variable a name stands for here, if any. Every anonymous occurrence is new."""
         if label in self._bound:
-            return Found(self._bound[label])
+            return ScopedVariable(self._bound[label])
         if label in self._optional:
-            return Found(self._optional[label], nullable=True, optional_here=True)
+            return ScopedVariable(self._optional[label], nullable=True, optional_here=True)
         found = self._parent._find_quietly(label) if self._parent is not None else None
         self.mentions_outer = self.mentions_outer or found is not None
         return found
 
-    def _find_quietly(self, label: str) -> Found | None:
+    def _find_quietly(self, label: str) -> ScopedVariable | None:
         if label in self._bound:
-            return Found(self._bound[label])
+            return ScopedVariable(self._bound[label])
         if label in self._optional:
-            return Found(self._optional[label], nullable=True)
+            return ScopedVariable(self._optional[label], nullable=True)
         return None if self._parent is None else self._parent._find_quietly(label)
 
     def introduce(self, label: str, entity: Entity, type_name: str) -> Variable:
@@ -124,6 +124,6 @@ class Scope:
             self._bound[label] = variable
         return variable
 
-    def adopt_optional(self, inner: Scope) -> None:
+    def adopt_optional(self, inner: VariableScope) -> None:
         """Make the variables of a finished ``optional`` block known here, as nullable ones."""
         self._optional |= inner._bound | inner._optional

@@ -6,9 +6,8 @@ is read.
 
 from __future__ import annotations
 
-from omnigraph.query.check.compatible import is_null, is_text, is_whole_number, shown_type
-from omnigraph.query.check.operands import operand, property_ref
-from omnigraph.query.check.scope import Context, Scope
+from omnigraph.query.check.operands import is_null, is_text, is_whole_number, operand, property_ref, shown_type
+from omnigraph.query.check.scope import CheckContext, VariableScope
 from omnigraph.query.syntax.tree import Bm25Call, Expr, NearestCall, PropertyAccess, RrfCall, ScoreCall, TextCall
 from omnigraph.query.typed import (
     Constant,
@@ -29,7 +28,7 @@ DEFAULT_RRF_K = 60
 _TEXT_RULES = {"search": "T19", "fuzzy": "T19", "match_text": "T20", "bm25": "T20"}
 
 
-def text_match(call: TextCall, context: Context, scope: Scope) -> TextMatch:
+def text_match(call: TextCall, context: CheckContext, scope: VariableScope) -> TextMatch:
     """``search``, ``fuzzy`` or ``match_text`` as a condition."""
     field = _text_field(call.function, call.field, context, scope)
     query = _text_query(call.function, call.query, context, scope)
@@ -39,21 +38,21 @@ def text_match(call: TextCall, context: Context, scope: Scope) -> TextMatch:
     return TextMatch(call.function, field, query, edits)
 
 
-def score(call: ScoreCall, context: Context, scope: Scope) -> Score:
+def score(call: ScoreCall, context: CheckContext, scope: VariableScope) -> Score:
     """The typed form of a ranking function."""
     if isinstance(call, RrfCall):
         return _fused(call, context, scope)
     return _single_score(call, context, scope)
 
 
-def _single_score(call: NearestCall | Bm25Call, context: Context, scope: Scope) -> Distance | TextScore:
+def _single_score(call: NearestCall | Bm25Call, context: CheckContext, scope: VariableScope) -> Distance | TextScore:
     if isinstance(call, NearestCall):
         field = _node_property("nearest", call.target, context, scope)
         return Distance(field, _vector_query(call, field, context, scope))
     return TextScore(_text_field("bm25", call.field, context, scope), _text_query("bm25", call.query, context, scope))
 
 
-def _fused(call: RrfCall, context: Context, scope: Scope) -> FusedScore:
+def _fused(call: RrfCall, context: CheckContext, scope: VariableScope) -> FusedScore:
     first = _single_score(call.first, context, scope)
     second = _single_score(call.second, context, scope)
     if first.field.variable != second.field.variable:
@@ -65,7 +64,7 @@ def _fused(call: RrfCall, context: Context, scope: Scope) -> FusedScore:
     return FusedScore(first, second, k)
 
 
-def _node_property(function: str, field: Expr, context: Context, scope: Scope) -> PropertyRef:
+def _node_property(function: str, field: Expr, context: CheckContext, scope: VariableScope) -> PropertyRef:
     """The searched property, on a node."""
     rule = _TEXT_RULES.get(function, "T15")
     if not isinstance(field, PropertyAccess):
@@ -78,14 +77,14 @@ def _node_property(function: str, field: Expr, context: Context, scope: Scope) -
     return property_ref(field, context, scope)
 
 
-def _text_field(function: str, field: Expr, context: Context, scope: Scope) -> PropertyRef:
+def _text_field(function: str, field: Expr, context: CheckContext, scope: VariableScope) -> PropertyRef:
     found = _node_property(function, field, context, scope)
     if not is_text(found.type):
         context.fail(f"{_TEXT_RULES[function]}: {function} field must be String, got {found.type}", field)
     return found
 
 
-def _text_query(function: str, query: Expr, context: Context, scope: Scope) -> ParamRef | Constant:
+def _text_query(function: str, query: Expr, context: CheckContext, scope: VariableScope) -> ParamRef | Constant:
     rule = _TEXT_RULES[function]
     found = operand(query, context, scope)
     if not is_text(found.type) or is_null(found):
@@ -93,7 +92,9 @@ def _text_query(function: str, query: Expr, context: Context, scope: Scope) -> P
     return _known_early(f"{rule}: {function} query", query, found, context)
 
 
-def _vector_query(call: NearestCall, field: PropertyRef, context: Context, scope: Scope) -> ParamRef | Constant:
+def _vector_query(
+    call: NearestCall, field: PropertyRef, context: CheckContext, scope: VariableScope
+) -> ParamRef | Constant:
     label = f"${field.variable.label}.{field.property}"
     if field.type.scalar is not Scalar.VECTOR:
         context.fail(f"T15: nearest requires a Vector property, but `{label}` has type {field.type}", call.target)
@@ -117,7 +118,9 @@ def _dimension(query: Operand) -> int | None:
     return query.type.dimension
 
 
-def _bounded_integer(expr: Expr, what: str, bound: int, context: Context, scope: Scope) -> ParamRef | Constant:
+def _bounded_integer(
+    expr: Expr, what: str, bound: int, context: CheckContext, scope: VariableScope
+) -> ParamRef | Constant:
     """An integer literal or parameter that must not be below a bound; a parameter's value is checked when bound."""
     found = operand(expr, context, scope)
     if not is_whole_number(found.type):
@@ -130,7 +133,7 @@ def _bounded_integer(expr: Expr, what: str, bound: int, context: Context, scope:
     return found
 
 
-def _known_early(what: str, expr: Expr, found: Operand, context: Context) -> ParamRef | Constant:
+def _known_early(what: str, expr: Expr, found: Operand, context: CheckContext) -> ParamRef | Constant:
     if not isinstance(found, ParamRef | Constant):
         context.fail(f"{what} must be a literal or a parameter", expr)
     return found

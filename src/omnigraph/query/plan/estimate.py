@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from omnigraph.query.plan.nodes import Statistics
+from omnigraph.query.plan.logical_plan import Statistics
 from omnigraph.query.typed import (
     AllOf,
     AnyOf,
     Compare,
+    EdgeReading,
     IsIn,
     IsNull,
     NodeId,
@@ -14,7 +15,6 @@ from omnigraph.query.typed import (
     Operator,
     Predicate,
     PropertyRef,
-    Reading,
     TextMatch,
     Traversal,
     Variable,
@@ -50,7 +50,7 @@ class Estimator:
         """Neighbours per node, by hop count."""
         edges = float(self._statistics.count(f"edge:{traversal.edge_type}"))
         single = edges / max(self.rows(origin), 1.0)
-        if traversal.reading is Reading.UNDIRECTED:
+        if traversal.reading is EdgeReading.UNDIRECTED:
             single *= 2
         return float(sum(max(single, 0.01) ** hop for hop in range(traversal.min_hops, traversal.max_hops + 1)))
 

@@ -1,104 +1,189 @@
-"""A plan as lines of text, outermost last, with the expected number of bindings."""
+"""A plan as lines of text, outermost last, with the expected number of bindings.
+
+Expressions and predicates are shown in the spelling of the language.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from omnigraph.query.plan.nodes import (
-    Anti,
-    Branch,
-    Connect,
+from omnigraph.query.plan.logical_plan import (
+    AntiJoin,
+    Distinct,
     Expand,
-    Extend,
+    ExpandDistinct,
+    ExpandInto,
     Filter,
-    Keep,
+    NodeScan,
+    OptionalMatch,
     Plan,
-    Reach,
-    Scan,
     Step,
+    TopK,
+    TreeEdge,
     TreeNode,
 )
-from omnigraph.query.plan.text import expression_text, predicate_text, traversal_text
-from omnigraph.query.typed import Predicate
+from omnigraph.query.typed import (
+    Aggregate,
+    AllOf,
+    AnyOf,
+    Compare,
+    Constant,
+    Distance,
+    EdgeReading,
+    Expression,
+    FusedScore,
+    IsIn,
+    IsNull,
+    NodeId,
+    Not,
+    Now,
+    Operator,
+    ParamRef,
+    Predicate,
+    PropertyRef,
+    TextMatch,
+    TextScore,
+    Traversal,
+    Variable,
+)
+
+_WORDS = {Operator.LIST_CONTAINS: "contains", Operator.TEXT_CONTAINS: "contains"}
+
+
+def expression_text(expression: Expression) -> str:
+    match expression:
+        case PropertyRef():
+            return f"${expression.variable.label}.{expression.property}"
+        case NodeId():
+            return f"${expression.variable.label}"
+        case ParamRef():
+            return f"${expression.name}"
+        case Constant():
+            return repr(expression.value) if not isinstance(expression.value, str) else f'"{expression.value}"'
+        case Now():
+            return "now()"
+        case Distance():
+            return f"nearest({expression_text(expression.field)}, {expression_text(expression.query)})"
+        case TextScore():
+            return f"bm25({expression_text(expression.field)}, {expression_text(expression.query)})"
+        case FusedScore():
+            return f"rrf({expression_text(expression.first)}, {expression_text(expression.second)})"
+        case Aggregate():
+            return f"{expression.function}({expression_text(expression.argument)})"
+
+
+def predicate_text(predicate: Predicate) -> str:
+    match predicate:
+        case Compare():
+            word = _WORDS.get(predicate.operator, predicate.operator.value)
+            return f"{expression_text(predicate.left)} {word} {expression_text(predicate.right)}"
+        case IsIn():
+            if isinstance(predicate.choices, ParamRef):
+                return f"{expression_text(predicate.operand)} in ${predicate.choices.name}"
+            choices = ", ".join(expression_text(choice) for choice in predicate.choices)
+            return f"{expression_text(predicate.operand)} in [{choices}]"
+        case IsNull():
+            if isinstance(predicate.operand, Variable):
+                return f"${predicate.operand.label} is null"
+            return f"{expression_text(predicate.operand)} is null"
+        case TextMatch():
+            return f"{predicate.function}({expression_text(predicate.field)}, {expression_text(predicate.query)})"
+        case Not():
+            return f"not ({predicate_text(predicate.part)})"
+        case AllOf():
+            return f"({' and '.join(predicate_text(part) for part in predicate.parts)})"
+        case AnyOf():
+            return f"({' or '.join(predicate_text(part) for part in predicate.parts)})"
+
+
+def traversal_text(traversal: Traversal) -> str:
+    word = traversal.edge_type[0].lower() + traversal.edge_type[1:]
+    word = f"<{word}>" if traversal.reading is EdgeReading.UNDIRECTED else word
+    if (traversal.min_hops, traversal.max_hops) != (1, 1):
+        word += f"{{{traversal.min_hops},{traversal.max_hops}}}"
+    edge = f"${traversal.edge.label}:" if traversal.edge else ""
+    return f"${traversal.left.label} {edge}{word} ${traversal.right.label}"
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PlanLine:
     """One line of an explained plan."""
 
     depth: int
     text: str
-    step: Step | None = None
+    step: Step | TopK | None = None
 
 
-def lines_of(plan: Plan, access: Callable[[Step], str | None] = lambda _: None) -> tuple[Line, ...]:
+def lines_of(plan: Plan, access: Callable[[Step], str | None] = lambda _: None) -> tuple[PlanLine, ...]:
     """The plan, a line per step; ``access`` names how a scan finds its rows."""
-    lines: list[Line] = []
-    if plan.tree is not None:
-        lines.append(Line(0, f"sum along the pattern from ${plan.tree.root.variable.label}"))
-        lines += _tree(plan.tree.root, 1)
+    lines: list[PlanLine] = []
+    if plan.factorized is not None:
+        lines.append(PlanLine(0, f"factorized aggregate from ${plan.factorized.root.variable.label}"))
+        lines += _tree(plan.factorized.root, 1)
     lines += _steps(plan.steps, 0, access)
-    lines += _finish(plan)
+    lines += _projection(plan)
     if plan.applied:
-        lines.append(Line(0, f"rules: {', '.join(plan.applied)}"))
+        lines.append(PlanLine(0, f"rules: {', '.join(plan.applied)}"))
     return tuple(lines)
 
 
-def _steps(steps: tuple[Step, ...], depth: int, access: Callable[[Step], str | None]) -> list[Line]:
-    lines: list[Line] = []
+def _steps(steps: tuple[Step, ...], depth: int, access: Callable[[Step], str | None]) -> list[PlanLine]:
+    lines: list[PlanLine] = []
     for step in steps:
         match step:
-            case Scan():
+            case NodeScan():
                 how = access(step)
                 text = f"scan ${step.variable.label}: {step.variable.type_name}{_where(step.predicates)}"
                 text += f" by {how}" if how else ""
             case Expand():
                 text = f"expand {traversal_text(step.traversal)} from ${step.origin.label}{_where(step.predicates)}"
-            case Reach():
-                text = f"reach {traversal_text(step.traversal)} from ${step.origin.label}{_where(step.predicates)}"
-            case Connect():
-                text = f"connect {traversal_text(step.traversal)}"
+            case ExpandDistinct():
+                where = _where(step.predicates)
+                text = f"expand distinct {traversal_text(step.traversal)} from ${step.origin.label}{where}"
+            case ExpandInto():
+                text = f"expand into {traversal_text(step.traversal)}"
             case Filter():
                 text = f"filter {' and '.join(predicate_text(p) for p in step.predicates)}"
-            case Anti():
-                text = "keep those without"
-            case Extend():
-                text = "extend optionally with"
-            case Keep():
-                text = f"keep {', '.join(f'${v.label}' for v in step.variables) or 'nothing'} once"
-        lines.append(Line(depth, f"{text}  (about {step.estimate:,.0f})", step))
-        if isinstance(step, Anti | Extend):
+            case AntiJoin():
+                text = "anti join"
+            case OptionalMatch():
+                text = "optional match"
+            case Distinct():
+                text = f"distinct {', '.join(f'${v.label}' for v in step.variables) or 'outer bindings'}"
+        lines.append(PlanLine(depth, f"{text}  (about {step.estimate:,.0f})", step))
+        if isinstance(step, AntiJoin | OptionalMatch):
             lines += _steps(step.steps, depth + 1, access)
     return lines
 
 
-def _tree(node: TreeNode, depth: int) -> list[Line]:
-    lines = [Line(depth, f"${node.variable.label}: {node.variable.type_name}{_where(node.predicates)}")]
+def _tree(node: TreeNode, depth: int) -> list[PlanLine]:
+    lines = [PlanLine(depth, f"${node.variable.label}: {node.variable.type_name}{_where(node.predicates)}")]
     for branch in node.branches:
         lines += _branch(branch, depth)
     return lines
 
 
-def _branch(branch: Branch, depth: int) -> list[Line]:
+def _branch(branch: TreeEdge, depth: int) -> list[PlanLine]:
     text = f"{traversal_text(branch.traversal)}{_where(branch.edge_predicates)}"
-    return [Line(depth + 1, text), *_tree(branch.node, depth + 2)]
+    return [PlanLine(depth + 1, text), *_tree(branch.node, depth + 2)]
 
 
 def _where(predicates: tuple[Predicate, ...]) -> str:
     return f" where {' and '.join(predicate_text(p) for p in predicates)}" if predicates else ""
 
 
-def _finish(plan: Plan) -> list[Line]:
+def _projection(plan: Plan) -> list[PlanLine]:
     query = plan.query
     shown = ", ".join(f"{expression_text(column.expression)} as {column.name}" for column in query.columns)
     verb = "aggregate" if query.is_aggregated else "return distinct" if query.distinct else "return"
-    lines = [Line(0, f"{verb} {shown}")]
+    lines = [PlanLine(0, f"{verb} {shown}")]
     if query.rank is not None:
-        lines.append(Line(0, f"rank by {expression_text(query.rank.score)}"))
+        lines.append(PlanLine(0, f"rank by {expression_text(query.rank.score)}"))
     if query.order:
         keys = ", ".join(expression_text(k.expression) + (" desc" if k.descending else "") for k in query.order)
-        lines.append(Line(0, f"order {keys}" + (f", first {plan.top}" if plan.top is not None else "")))
-    if query.limit is not None:
-        lines.append(Line(0, f"limit {query.limit if isinstance(query.limit, int) else f'${query.limit.name}'}"))
+        lines.append(PlanLine(0, f"top k by {keys}" if plan.top is not None else f"sort by {keys}", plan.top))
+    for word, count in (("offset", query.offset), ("limit", query.limit)):
+        if count is not None:
+            lines.append(PlanLine(0, f"{word} {count if isinstance(count, int) else f'${count.name}'}"))
     return lines

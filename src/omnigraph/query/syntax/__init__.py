@@ -1,1 +1,1 @@
-"""`.gq` text → syntax tree. Start at `parse.py`; the nodes are in `tree.py`. Knows no schema."""
+"""`.gq` text → syntax tree. Start at `query_parser.py`; the nodes are in `tree.py`. Knows no schema."""

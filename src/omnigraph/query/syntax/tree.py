@@ -1,7 +1,7 @@
 """The syntax tree of a `.gq` file: what was written, before any schema is known.
 
 Every node keeps the offset of its first character for messages; offsets do not take part in equality, so two texts that
-differ only in layout give equal trees. `parse.py` makes these values, `omnigraph.query.check` reads them.
+differ only in layout give equal trees. `query_parser.py` makes these values, `omnigraph.query.check` reads them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from omnigraph.schema.catalog import PropertyType
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class QueryText:
     """A text and the file it came from, for messages."""
 
     text: str
@@ -25,7 +25,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class SyntaxNode:
     offset: int = field(default=0, compare=False, repr=False)
 
 
@@ -40,7 +40,7 @@ class LiteralKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Literal(Node):
+class Literal(SyntaxNode):
     """One constant. Dates keep their text: the checker parses it, so that a bad one is a typed error with a place."""
 
     kind: LiteralKind
@@ -48,21 +48,21 @@ class Literal(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class ListLiteral(Node):
+class ListLiteral(SyntaxNode):
     """``[a, b]``. Behind ``in`` the items may also be parameters and ``now()``; elsewhere they are literals."""
 
     items: tuple[Value, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class VariableRef(Node):
+class VariableRef(SyntaxNode):
     """``$name`` standing alone."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class PropertyAccess(Node):
+class PropertyAccess(SyntaxNode):
     """``$variable.property``."""
 
     variable: str
@@ -70,19 +70,19 @@ class PropertyAccess(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class NameRef(Node):
+class NameRef(SyntaxNode):
     """A bare word: an output column in ``order``; legal nowhere else."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class NowCall(Node):
+class NowCall(SyntaxNode):
     """``now()``."""
 
 
 @dataclass(frozen=True, slots=True)
-class TextCall(Node):
+class TextCall(SyntaxNode):
     """``search``, ``match_text`` or ``fuzzy``: a condition on one text field."""
 
     function: str
@@ -92,7 +92,7 @@ class TextCall(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class NearestCall(Node):
+class NearestCall(SyntaxNode):
     """``nearest($x.vector, query)``."""
 
     target: PropertyAccess
@@ -100,7 +100,7 @@ class NearestCall(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Bm25Call(Node):
+class Bm25Call(SyntaxNode):
     """``bm25(field, query)``."""
 
     field: Expr
@@ -108,7 +108,7 @@ class Bm25Call(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class RrfCall(Node):
+class RrfCall(SyntaxNode):
     """``rrf(first, second [, k])``."""
 
     first: NearestCall | Bm25Call
@@ -117,7 +117,7 @@ class RrfCall(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class AggregateCall(Node):
+class AggregateCall(SyntaxNode):
     """``count``, ``sum``, ``avg``, ``min`` or ``max`` of one expression."""
 
     function: str
@@ -130,7 +130,7 @@ Expr: TypeAlias = Value | PropertyAccess | NameRef | TextCall | ScoreCall | Aggr
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison(Node):
+class Comparison(SyntaxNode):
     """``left op right``; ``op`` is one of ``= != < <= > >= contains starts_with``."""
 
     op: str
@@ -139,7 +139,7 @@ class Comparison(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Membership(Node):
+class Membership(SyntaxNode):
     """``operand [not] in choices``."""
 
     operand: Expr
@@ -148,7 +148,7 @@ class Membership(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class NullTest(Node):
+class NullTest(SyntaxNode):
     """``operand is [not] null``."""
 
     operand: Expr
@@ -156,12 +156,12 @@ class NullTest(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Conjunction(Node):
+class Conjunction(SyntaxNode):
     parts: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Disjunction(Node):
+class Disjunction(SyntaxNode):
     parts: tuple[Condition, ...]
 
 
@@ -169,7 +169,7 @@ Condition: TypeAlias = Comparison | Membership | NullTest | TextCall | Conjuncti
 
 
 @dataclass(frozen=True, slots=True)
-class PropertyTest(Node):
+class PropertyTest(SyntaxNode):
     """``property: value`` inside a binding."""
 
     property: str
@@ -177,7 +177,7 @@ class PropertyTest(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Binding(Node):
+class NodePattern(SyntaxNode):
     """``$variable: Type { tests }``."""
 
     variable: str
@@ -186,7 +186,7 @@ class Binding(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Hops(Node):
+class HopRange(SyntaxNode):
     """``{low,high}``; ``high`` None is written ``{low,}``."""
 
     low: int
@@ -194,7 +194,7 @@ class Hops(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Traversal(Node):
+class EdgePattern(SyntaxNode):
     """``$left [$edge_variable:] edge_word [hops] $right``."""
 
     left: VariableRef
@@ -202,62 +202,62 @@ class Traversal(Node):
     right: VariableRef
     edge_variable: VariableRef | None = None
     undirected: bool = False
-    hops: Hops | None = None
+    hops: HopRange | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Filter(Node):
+class FilterClause(SyntaxNode):
     condition: Condition
 
 
 @dataclass(frozen=True, slots=True)
-class Negation(Node):
+class NotClause(SyntaxNode):
     clauses: tuple[Clause, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class OptionalPart(Node):
+class OptionalClause(SyntaxNode):
     clauses: tuple[Clause, ...]
 
 
-Clause: TypeAlias = Binding | Traversal | Filter | Negation | OptionalPart
+Clause: TypeAlias = NodePattern | EdgePattern | FilterClause | NotClause | OptionalClause
 
 
 @dataclass(frozen=True, slots=True)
-class Projection(Node):
+class Projection(SyntaxNode):
     expr: Expr
     alias: str | None = None
 
 
-class Direction(StrEnum):
+class SortDirection(StrEnum):
     ASCENDING = "asc"
     DESCENDING = "desc"
 
 
 @dataclass(frozen=True, slots=True)
-class Ordering(Node):
+class OrderItem(SyntaxNode):
     expr: Expr
-    direction: Direction | None = None
+    direction: SortDirection | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class ReadBody(Node):
+class ReadBody(SyntaxNode):
     match: tuple[Clause, ...]
     projections: tuple[Projection, ...]
     distinct: bool = False
-    order: tuple[Ordering, ...] = ()
+    order: tuple[OrderItem, ...] = ()
     limit: Literal | VariableRef | None = None
     skip: Literal | VariableRef | None = None  # written `offset n`
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment(Node):
+class PropertyAssignment(SyntaxNode):
     property: str
     value: Value
 
 
 @dataclass(frozen=True, slots=True)
-class Where(Node):
+class WhereClause(SyntaxNode):
     """The one comparison of an update or delete."""
 
     property: str
@@ -266,40 +266,40 @@ class Where(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Insert(Node):
+class Insert(SyntaxNode):
     type_name: str
-    assignments: tuple[Assignment, ...]
+    assignments: tuple[PropertyAssignment, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Update(Node):
+class Update(SyntaxNode):
     type_name: str
-    assignments: tuple[Assignment, ...]
-    where: Where
+    assignments: tuple[PropertyAssignment, ...]
+    where: WhereClause
 
 
 @dataclass(frozen=True, slots=True)
-class Delete(Node):
+class Delete(SyntaxNode):
     type_name: str
-    where: Where
+    where: WhereClause
 
 
 Statement: TypeAlias = Insert | Update | Delete
 
 
 @dataclass(frozen=True, slots=True)
-class WriteBody(Node):
+class WriteBody(SyntaxNode):
     statements: tuple[Statement, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class ParamDecl(Node):
+class ParamDecl(SyntaxNode):
     name: str
     type: PropertyType
 
 
 @dataclass(frozen=True, slots=True)
-class QueryDecl(Node):
+class QueryDecl(SyntaxNode):
     """One ``query name(params) { body }``."""
 
     name: str
@@ -307,7 +307,7 @@ class QueryDecl(Node):
     body: ReadBody | WriteBody
     description: str | None = None
     instruction: str | None = None
-    source: Source = field(default=Source(""), compare=False, repr=False)
+    source: QueryText = field(default=QueryText(""), compare=False, repr=False)
 
     @property
     def is_write(self) -> bool:
@@ -319,7 +319,7 @@ class QueryFile:
     """All queries of one text, in source order."""
 
     queries: tuple[QueryDecl, ...]
-    source: Source = field(default=Source(""), compare=False, repr=False)
+    source: QueryText = field(default=QueryText(""), compare=False, repr=False)
 
     def find(self, name: str | None = None) -> QueryDecl:
         """The first query called ``name``; without a name the only query of the file.

@@ -6,16 +6,23 @@ from collections.abc import Iterator
 
 from omnigraph.query.typed.expressions import (
     Aggregate,
+    AllOf,
+    AnyOf,
+    Compare,
     Distance,
     Expression,
     FusedScore,
+    IsIn,
+    IsNull,
     NodeId,
+    Not,
+    Predicate,
     PropertyRef,
+    TextMatch,
     TextScore,
     Variable,
 )
-from omnigraph.query.typed.predicates import AllOf, AnyOf, Compare, IsIn, IsNull, Not, Predicate, TextMatch
-from omnigraph.query.typed.query import Block
+from omnigraph.query.typed.typed_query import MatchBlock
 
 
 def variables_in_expression(expression: Expression) -> frozenset[Variable]:
@@ -28,12 +35,12 @@ def variables_in_predicate(predicate: Predicate) -> frozenset[Variable]:
     return frozenset(_in_predicate(predicate))
 
 
-def outer_variables(block: Block) -> tuple[Variable, ...]:
+def outer_variables(block: MatchBlock) -> tuple[Variable, ...]:
     """The variables a block mentions, at any depth, without introducing them; sorted by name."""
     return tuple(sorted(_in_block(block) - _introduced(block), key=lambda variable: variable.name))
 
 
-def blocks_of(block: Block) -> Iterator[Block]:
+def blocks_of(block: MatchBlock) -> Iterator[MatchBlock]:
     """The block and all blocks inside it."""
     yield block
     for optional in block.optionals:
@@ -78,7 +85,7 @@ def _in_predicate(predicate: Predicate) -> Iterator[Variable]:
                 yield from _in_predicate(part)
 
 
-def _in_block(block: Block) -> set[Variable]:
+def _in_block(block: MatchBlock) -> set[Variable]:
     found: set[Variable] = set()
     for inner in blocks_of(block):
         for traversal in inner.traversals:
@@ -88,5 +95,5 @@ def _in_block(block: Block) -> set[Variable]:
     return found
 
 
-def _introduced(block: Block) -> set[Variable]:
+def _introduced(block: MatchBlock) -> set[Variable]:
     return {variable for inner in blocks_of(block) for variable in inner.variables}

@@ -1,10 +1,10 @@
 """Schema evolution: which steps lead from the accepted schema to a desired one, and which changes are refused.
 
-`plan.py` is the way in, `steps.py` holds the values that come out. Nothing here reads or writes a graph.
+`schema_plan.py` is the way in, `migration_steps.py` holds the values that come out. Nothing here reads or
+writes a graph.
 """
 
-from omnigraph.schema.evolve.plan import SchemaPlan, plan_change
-from omnigraph.schema.evolve.steps import (
+from omnigraph.schema.evolve.migration_steps import (
     AddIndex,
     AddProperty,
     AddType,
@@ -13,16 +13,17 @@ from omnigraph.schema.evolve.steps import (
     DropProperty,
     DropType,
     ExtendEnum,
+    MigrationStep,
     RelaxProperty,
     RenameProperty,
     RenameType,
-    Step,
     TypeKind,
     UnsupportedChange,
     UpdatePropertyMetadata,
     UpdateTypeMetadata,
     WidenProperty,
 )
+from omnigraph.schema.evolve.schema_plan import SchemaPlan, plan_change
 
 __all__ = [
     "AddIndex",
@@ -33,11 +34,11 @@ __all__ = [
     "DropProperty",
     "DropType",
     "ExtendEnum",
+    "MigrationStep",
     "RelaxProperty",
     "RenameProperty",
     "RenameType",
     "SchemaPlan",
-    "Step",
     "TypeKind",
     "UnsupportedChange",
     "UpdatePropertyMetadata",

@@ -16,7 +16,7 @@ from omnigraph import failpoints
 from omnigraph.errors import ReadSetChanged, TypeNotFound
 from omnigraph.progress import ProgressListener, Stage
 from omnigraph.schema.catalog import Catalog
-from omnigraph.schema.compile import CompiledSchema
+from omnigraph.schema.compiled_schema import CompiledSchema
 from omnigraph.spark.cluster import Cluster
 from omnigraph.spark.key_lookup import is_small_against
 from omnigraph.spark.load_check import Checked, LoadCheck, stored_pieces

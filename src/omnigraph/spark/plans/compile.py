@@ -12,9 +12,9 @@ from omnigraph.query import bind_params, check_read, parse_queries
 from omnigraph.query.plan import build_plan, optimise
 from omnigraph.query.plan.estimate import Estimator
 from omnigraph.query.plan.rules import Rule
-from omnigraph.query.plan.rules.order_pattern import order_pattern
-from omnigraph.query.plan.rules.place_predicates import place_predicates
-from omnigraph.query.plan.rules.semi_join import semi_join
+from omnigraph.query.plan.rules.join_order import join_order
+from omnigraph.query.plan.rules.predicate_pushdown import predicate_pushdown
+from omnigraph.query.plan.rules.prune_variables import semi_join
 from omnigraph.schema.catalog import Catalog
 from omnigraph.spark.frames import PinnedState
 from omnigraph.spark.plans.context import Context
@@ -24,7 +24,7 @@ from omnigraph.spark.plans.steps import Bindings, run_steps
 from omnigraph.storage.objects.user_files import text_of
 
 #: The engine's other rules save work that Spark does not do or plans by itself.
-RULES: tuple[Rule, ...] = (order_pattern, place_predicates, semi_join)
+RULES: tuple[Rule, ...] = (join_order, predicate_pushdown, semi_join)
 
 
 def compile_query(

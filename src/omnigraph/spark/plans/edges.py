@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from omnigraph.query.typed import Reading, Traversal, Variable
+from omnigraph.query.typed import EdgeReading, Traversal, Variable
 from omnigraph.spark.plans.context import ID, Context, hinted
 
 _SRC, _DST = "src", "dst"
@@ -13,7 +13,7 @@ _SRC, _DST = "src", "dst"
 
 def leaves(traversal: Traversal, origin: Variable) -> bool:
     """Whether edges leave this end."""
-    if traversal.reading is Reading.UNDIRECTED or traversal.left == traversal.right:
+    if traversal.reading is EdgeReading.UNDIRECTED or traversal.left == traversal.right:
         return True
     return traversal.source == origin
 
@@ -25,7 +25,7 @@ def incident(context: Context, traversal: Traversal, origin: Variable, start: st
         start: name of the column for the end at ``origin``.
         end: name of the column for the other end.
     """
-    if traversal.reading is not Reading.UNDIRECTED:
+    if traversal.reading is not EdgeReading.UNDIRECTED:
         ends = (start, end) if leaves(traversal, origin) else (end, start)
         return _once(traversal, _edges(context, traversal, *ends))
     out, into = _edges(context, traversal, start, end), _edges(context, traversal, end, start)
@@ -48,7 +48,9 @@ def _edges(context: Context, traversal: Traversal, source: str, target: str) -> 
 
 def count_of(context: Context, traversal: Traversal) -> int:
     """At most so many rows does `incident` give."""
-    return context.state.count(f"edge:{traversal.edge_type}") * (2 if traversal.reading is Reading.UNDIRECTED else 1)
+    return context.state.count(f"edge:{traversal.edge_type}") * (
+        2 if traversal.reading is EdgeReading.UNDIRECTED else 1
+    )
 
 
 def within(

@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from omnigraph.query.plan import Plan
-from omnigraph.query.typed import Aggregate, Expression, Operand, OrderKey, ParamRef
+from omnigraph.query.typed import Aggregate, Expression, Operand, ParamRef, SortKey
 from omnigraph.spark.plans.context import Context
 from omnigraph.spark.plans.predicates import as_column, side
 from omnigraph.spark.types import spark_type_of
@@ -64,7 +64,7 @@ def _aggregate(context: Context, aggregate: Aggregate) -> Column:
             return F.max(column)
 
 
-def _ordered(order: tuple[OrderKey, ...], frame: DataFrame, names: list[str]) -> DataFrame:
+def _ordered(order: tuple[SortKey, ...], frame: DataFrame, names: list[str]) -> DataFrame:
     """Rows of an answer, by columns of it."""
     if not order:
         return frame

@@ -12,7 +12,16 @@ from pyspark.sql import functions as F
 
 from omnigraph import limits
 from omnigraph.errors import InternalError
-from omnigraph.query.plan.nodes import Anti, Connect, Expand, Extend, Filter, Keep, Scan, Step
+from omnigraph.query.plan.logical_plan import (
+    AntiJoin,
+    Distinct,
+    Expand,
+    ExpandInto,
+    Filter,
+    NodeScan,
+    OptionalMatch,
+    Step,
+)
 from omnigraph.query.typed import Predicate, Traversal, Variable
 from omnigraph.spark.plans.context import Context, hinted, table_key
 from omnigraph.spark.plans.edges import count_of, incident, within
@@ -40,19 +49,19 @@ def run_steps(context: Context, steps: tuple[Step, ...], bindings: Bindings) -> 
 
 def _run(context: Context, step: Step, bindings: Bindings) -> Bindings:
     match step:
-        case Scan():
+        case NodeScan():
             frame = _scan(context, bindings, step.variable, step.predicates)
         case Expand():
             frame = _expand(context, _bound(context, bindings), step)
-        case Connect():
+        case ExpandInto():
             frame = _connect(context, _bound(context, bindings), step.traversal)
         case Filter():
             frame = _passing(context, _bound(context, bindings), step.predicates)
-        case Anti():
+        case AntiJoin():
             frame = _anti(context, _bound(context, bindings), step)
-        case Extend():
+        case OptionalMatch():
             frame = _extend(context, _bound(context, bindings), step)
-        case Keep():
+        case Distinct():
             kept = (*bindings.outer, *(v for v in step.variables if v not in bindings.outer))
             frame = _different(context, _bound(context, bindings), kept)
         case _:
@@ -125,7 +134,7 @@ def _different(context: Context, frame: DataFrame, variables: tuple[Variable, ..
     return frame.select(*context.names(variables)).dropDuplicates(context.id_names(variables))
 
 
-def _anti(context: Context, frame: DataFrame, step: Anti) -> DataFrame:
+def _anti(context: Context, frame: DataFrame, step: AntiJoin) -> DataFrame:
     outer = step.negation.outer
     found = _inside(context, frame, outer, step.steps)
     ids = {name: context.fresh() for name in context.id_names(outer)}
@@ -135,7 +144,7 @@ def _anti(context: Context, frame: DataFrame, step: Anti) -> DataFrame:
     return frame.join(hinted(matched.distinct(), _most(context, outer)), _same(ids), "left_anti")
 
 
-def _extend(context: Context, frame: DataFrame, step: Extend) -> DataFrame:
+def _extend(context: Context, frame: DataFrame, step: OptionalMatch) -> DataFrame:
     outer, block = step.optional.outer, step.optional.block
     added = context.names((*block.variables, *block.optional_variables))
     found = _inside(context, frame, outer, step.steps)

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Iterator
 from omnigraph import ids
 from omnigraph.errors import ConflictError, CorruptGraph, InputError, LimitError, StorageError
 from omnigraph.schema.catalog import Catalog
-from omnigraph.schema.compile import CompiledSchema, compile_schema
+from omnigraph.schema.compiled_schema import CompiledSchema, compile_schema
 from omnigraph.schema.contract import IR_FILE, SOURCE_FILE, STATE_FILE, check_files
-from omnigraph.schema.ir import ir_hash
-from omnigraph.schema.ir_reader import catalog_from_ir
+from omnigraph.schema.ir import catalog_from_ir, ir_hash
 from omnigraph.storage.commit import sidecar
 from omnigraph.storage.commit.sidecar import Sidecar
 from omnigraph.storage.graph_store import GraphStore

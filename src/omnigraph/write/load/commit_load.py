@@ -14,7 +14,7 @@ import pyarrow as pa
 from omnigraph import limits
 from omnigraph.errors import InputError, InvalidRowSet, KeyConflict, OmniGraphError
 from omnigraph.schema.catalog import Catalog
-from omnigraph.schema.compile import CompiledSchema
+from omnigraph.schema.compiled_schema import CompiledSchema
 from omnigraph.storage.commit.prepared import Prepared
 from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind

@@ -7,20 +7,19 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from omnigraph.query.plan.estimate import Estimator
-from omnigraph.query.plan.nodes import Plan
-from omnigraph.query.plan.rules.aggregate_along_tree import aggregate_along_tree
-from omnigraph.query.plan.rules.early_distinct import early_distinct
-from omnigraph.query.plan.rules.order_pattern import order_pattern
-from omnigraph.query.plan.rules.place_predicates import place_predicates
-from omnigraph.query.plan.rules.semi_join import semi_join
+from omnigraph.query.plan.logical_plan import Plan
+from omnigraph.query.plan.rules.factorized_aggregate import factorized_aggregate
+from omnigraph.query.plan.rules.join_order import join_order
+from omnigraph.query.plan.rules.predicate_pushdown import predicate_pushdown
+from omnigraph.query.plan.rules.prune_variables import early_distinct, semi_join
 from omnigraph.query.plan.rules.top_k import top_k
 
 Rule: TypeAlias = Callable[[Plan, Estimator], Plan]
 
 RULES: tuple[Rule, ...] = (
-    aggregate_along_tree,  # aggregates over a tree pattern need no list of bindings
-    order_pattern,  # start where few nodes match, follow edges from what is bound
-    place_predicates,  # test a condition as soon as its variables are bound
+    factorized_aggregate,  # aggregates over a tree pattern need no list of bindings
+    join_order,  # start where few nodes match, follow edges from what is bound
+    predicate_pushdown,  # test a condition as soon as its variables are bound
     semi_join,  # inside `not`, only whether there is a match counts
     early_distinct,  # forget variables that a distinct result does not need
     top_k,  # an ordered result with a limit needs only its first rows

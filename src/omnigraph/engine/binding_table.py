@@ -1,0 +1,84 @@
+"""A table of bindings: one column of row positions per variable, -1 where an optional variable has none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from omnigraph.engine.adjacency import Positions
+from omnigraph.query.typed import Variable
+
+
+@dataclass(frozen=True, slots=True)
+class BindingTable:
+    """Columns of equal length.
+
+    Attributes:
+        length: number of bindings, also when there is no column.
+        columns: positions by variable name.
+        outer: bindings of the surrounding block; ``rows`` says which of them each binding extends.
+    """
+
+    length: int
+    columns: dict[str, Positions] = field(default_factory=dict)
+    outer: BindingTable | None = None
+    rows: Positions | None = None
+
+    def of(self, variable: Variable) -> Positions:
+        """Positions of a variable of this block or a surrounding one."""
+        found = self.columns.get(variable.name)
+        if found is not None:
+            return found
+        if self.outer is None or self.rows is None:
+            raise KeyError(variable.name)
+        return self.outer.of(variable)[self.rows]
+
+    def has(self, variable: Variable) -> bool:
+        return variable.name in self.columns or (self.outer is not None and self.outer.has(variable))
+
+    def take(self, rows: Positions | npt.NDArray[np.bool_]) -> BindingTable:
+        """Some bindings, by row numbers or by a mask."""
+        columns = {name: column[rows] for name, column in self.columns.items()}
+        length = int(rows.sum()) if rows.dtype == np.bool_ else len(rows)
+        return BindingTable(length, columns, self.outer, self.rows[rows] if self.rows is not None else None)
+
+    def extended(self, rows: Positions, **columns: Positions) -> BindingTable:
+        """Each binding once per entry of ``rows``, with new columns beside."""
+        base = self.take(rows)
+        return BindingTable(base.length, {**base.columns, **columns}, base.outer, base.rows)
+
+    def bind(self, variable: Variable, rows: Positions, positions: Positions) -> BindingTable:
+        base = self.take(rows)
+        return BindingTable(base.length, {**base.columns, variable.name: positions}, base.outer, base.rows)
+
+    def distinct(self, names: list[str]) -> BindingTable:
+        """Only these columns, equal bindings once. Which outer binding they extend counts as a column."""
+        keys = [self.columns[name] for name in names]
+        if self.rows is not None:
+            keys.append(self.rows)
+        if not keys:
+            return BindingTable(min(self.length, 1))
+        first = _first_of_each(keys)
+        columns = {name: self.columns[name][first] for name in names}
+        return BindingTable(len(first), columns, self.outer, self.rows[first] if self.rows is not None else None)
+
+
+def _first_of_each(keys: list[Positions]) -> Positions:
+    """Row numbers of the first occurrence of every combination."""
+    if len(keys) == 1:
+        column = keys[0]
+        top = int(column.max()) + 1 if len(column) else 0
+        if top <= 4 * len(column) + 1024 and (len(column) == 0 or column.min() >= 0):
+            seen = np.full(top, -1, np.int64)
+            seen[column[::-1]] = np.arange(len(column) - 1, -1, -1)
+            return seen[seen >= 0]
+        return np.unique(column, return_index=True)[1]
+    order = np.lexsort(keys)
+    differs = np.zeros(len(order), np.bool_)
+    differs[:1] = True
+    for key in keys:
+        ordered = key[order]
+        differs[1:] |= ordered[1:] != ordered[:-1]
+    return order[differs]

@@ -1,0 +1,155 @@
+"""What queries keep in memory between each other: rows and topologies, bounded in bytes, shared by a whole process.
+
+Entries are keyed by the table version they belong to. A missing entry is derived from the nearest older one of the
+same lineage where that is cheaper than reading. Versions share most of their arrays, so bytes are counted per array;
+what else an entry keeps alive is bounded by the number of versions of a lineage.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol, TypeVar
+
+from omnigraph import limits
+
+#: An entry that was derived from another one shares most of its arrays; only so many of them are worth measuring.
+_DERIVED = 8
+
+
+class CacheEntry(Protocol):
+    """Something to keep."""
+
+    @property
+    def is_derived(self) -> bool:
+        """Whether it shares nearly everything with an older entry."""
+
+    def parts(self) -> Iterator[tuple[object, int]]:
+        """What it holds in memory, and the bytes of each; a part may belong to other entries too."""
+
+
+_T = TypeVar("_T", bound=CacheEntry)
+
+
+class VersionCache:
+    """Least recently used entries go first when the budget is exceeded."""
+
+    def __init__(self, budget: int) -> None:
+        self._budget = budget
+        self._entries: OrderedDict[Any, Any] = OrderedDict()
+        self._lineages: dict[Any, OrderedDict[Any, None]] = {}  # lineage → keys of its entries, the last used is last
+        self._parts = _Parts()
+        self._derived = 0  # entries made from others since the last measurement
+        self._used: set[Any] = set()  # keys of entries that may have grown since they were measured
+        self._lock = threading.Lock()
+        self._building: dict[Any, threading.Lock] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by all entries, as measured last."""
+        return self._parts.total
+
+    def get(self, lineage: Any, version: Any, make: Callable[[Any | None], _T]) -> _T:
+        """The entry of a version; ``make`` gets the last used entry of the lineage, if any, to derive it from."""
+        key = (lineage, version)
+        with self._lock:
+            if key in self._entries:
+                self._touch(key)
+                return self._entries[key]  # type: ignore[no-any-return]
+            building = self._building.setdefault(key, threading.Lock())
+        with building:
+            with self._lock:
+                if key in self._entries:
+                    return self._entries[key]  # type: ignore[no-any-return]
+                previous = self._last_used(lineage)
+            try:
+                made = make(previous)
+            finally:
+                with self._lock:
+                    self._building.pop(key, None)
+            with self._lock:
+                self._entries[key] = made
+                self._touch(key)
+                self._forget_old_versions(lineage)
+                self._derived = self._derived + 1 if made.is_derived else _DERIVED
+                measures = self._derived >= _DERIVED
+            if measures:
+                self.trim()
+            return made
+
+    def trim(self) -> None:
+        """Drop the oldest entries until the rest fits. Called after growth; only entries in use can have grown."""
+        with self._lock:
+            for key in self._used & self._entries.keys():
+                self._parts.hold(key, self._entries[key])
+            self._used.clear()
+            self._derived = 0
+            while self._parts.total > self._budget and len(self._entries) > 1:
+                self._forget(next(iter(self._entries)))
+
+    def _touch(self, key: Any) -> None:
+        self._entries.move_to_end(key)
+        versions = self._lineages.setdefault(key[0], OrderedDict())
+        versions[key] = None
+        versions.move_to_end(key)
+        self._used.add(key)
+
+    def _last_used(self, lineage: Any) -> Any | None:
+        versions = self._lineages.get(lineage)
+        return self._entries[next(reversed(versions))] if versions else None
+
+    def _forget_old_versions(self, lineage: Any) -> None:
+        versions = self._lineages[lineage]
+        while len(versions) > limits.CACHED_VERSIONS:
+            self._forget(next(iter(versions)))
+
+    def _forget(self, key: Any) -> None:
+        del self._entries[key]
+        self._parts.release(key)
+        versions = self._lineages[key[0]]
+        del versions[key]
+        if not versions:
+            del self._lineages[key[0]]
+
+    def clear(self) -> None:
+        with self._lock:
+            self._entries.clear()
+            self._lineages.clear()
+            self._used.clear()
+            self._parts = _Parts()
+
+
+class _Parts:
+    """The arrays behind entries, each counted once however many entries hold it."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._of: dict[Any, dict[int, object]] = {}  # holds the objects too, so that nobody else gets their number
+        self._known: dict[int, list[int]] = {}  # number → holders, bytes
+
+    def hold(self, key: Any, entry: CacheEntry) -> None:
+        """Measure an entry, again if it is known."""
+        now = {}
+        for part, size in entry.parts():
+            number = id(part)
+            if number in now:
+                continue
+            now[number] = part
+            known = self._known.setdefault(number, [0, 0])
+            known[0] += 1
+            self.total += size - known[1]
+            known[1] = size
+        self.release(key)
+        self._of[key] = now
+
+    def release(self, key: Any) -> None:
+        for number in self._of.pop(key, {}):
+            known = self._known[number]
+            known[0] -= 1
+            if known[0] == 0:
+                self.total -= known[1]
+                del self._known[number]
+
+
+SHARED = VersionCache(limits.engine_cache_bytes())
