@@ -1,4 +1,8 @@
-"""What it costs to start a command, against starting Python and importing Lance. Whole processes, in turns."""
+"""What it costs to start a command, against starting Python and importing Lance. Whole processes, in turns.
+
+Each shortcut of `cli/startup.py` and `cli/main.py` is measured against the same command without it. One that saves less
+than a twentieth is not worth its lines.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,14 @@ from benchmarks.storage.graphs import fsync, graph_with_history
 COMMITS = 100
 ROUNDS = 15
 _EXECUTABLE = str(Path(sys.executable).with_name("omnigraph"))
+_WORTH_IT = Goal(0.95)
+
+#: Shortcut → Python that turns it off.
+_WITHOUT = {
+    "pandas": "import omnigraph.cli.startup as startup; startup.leave_out_pandas = lambda: None",
+    "pydantic": "import omnigraph.cli.startup as startup; startup.leave_out_pydantic = lambda command: None",
+    "typing": "import typing",
+}
 _ASK = "query q($k: String) { match { $p: Person { handle: $k } } return { $p.name } }"
 
 
@@ -26,22 +38,43 @@ def run(options: Options) -> Report:
     with fsync(False):
         graph = graph_with_history(options, commits)
         key = graph.snapshot().arrow("Person", ["handle"]).column("handle")[0].as_py()
-    query = [_EXECUTABLE, "query", "--store", graph.uri, "-e", _ASK, "--params", f'{{"k": "{key}"}}']
-    small = _in_turns({"ours": [_EXECUTABLE, "version"], "peer": [sys.executable, "-c", "pass"]}, rounds)
-    large = _in_turns({"ours": query, "peer": [sys.executable, "-c", "import lance"]}, rounds)
+    query = ["query", "--store", graph.uri, "-e", _ASK, "--params", f'{{"k": "{key}"}}']
+    taken = _in_turns(
+        {
+            "python": [sys.executable, "-c", "pass"],
+            "lance": [sys.executable, "-c", "import lance"],
+            "version": [_EXECUTABLE, "version"],
+            "version by typer": [_EXECUTABLE, "--quiet", "version"],
+            "version, typing": _altered("typing", ["version"]),
+            "query": [_EXECUTABLE, *query],
+            "query, pandas": _altered("pandas", query),
+            "query, pydantic": _altered("pydantic", query),
+        },
+        rounds,
+    )
     return Report(
         "cli",
         (
-            Row("`omnigraph version`", small["ours"], small["peer"], "`python -c pass`", goal=Goal(3)),
+            Row("`omnigraph version`", taken["version"], taken["python"], "`python -c pass`", goal=Goal(3)),
             Row(
                 f"`omnigraph query` of one key after {commits} commits",
-                large["ours"],
-                large["peer"],
+                taken["query"],
+                taken["lance"],
                 "`python -c 'import lance'`",
                 goal=Goal(2),
             ),
+            Row("version without typer", taken["version"], taken["version by typer"], "with it", goal=_WORTH_IT),
+            Row("version without `typing`", taken["version"], taken["version, typing"], "with it", goal=_WORTH_IT),
+            Row("query that leaves out pandas", taken["query"], taken["query, pandas"], "with it", goal=_WORTH_IT),
+            Row("query that leaves out pydantic", taken["query"], taken["query, pydantic"], "with it", goal=_WORTH_IT),
         ),
     )
+
+
+def _altered(shortcut: str, words: Sequence[str]) -> list[str]:
+    """The command with one shortcut turned off."""
+    run = f"import sys; sys.argv[0] = 'omnigraph'; {_WITHOUT[shortcut]}; from omnigraph.cli.main import main; main()"
+    return [sys.executable, "-c", run, *words]
 
 
 def _in_turns(commands: Mapping[str, Sequence[str]], rounds: int) -> dict[str, float]:

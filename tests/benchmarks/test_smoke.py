@@ -84,9 +84,10 @@ def test_the_history_part_reports_every_measure(tmp_path: Path) -> None:
         assert all(row.ours and row.peer for row in found)
 
 
-def test_the_cli_part_reports_both_goals(tmp_path: Path) -> None:
+def test_the_cli_part_reports_both_goals_and_what_each_shortcut_saves(tmp_path: Path) -> None:
     report = cli.run(Options(tmp_path, scale=0.01))
-    assert [row.measure.split("`")[1] for row in report.rows] == ["omnigraph version", "omnigraph query"]
+    assert [row.measure.split("`")[1] for row in report.rows[:2]] == ["omnigraph version", "omnigraph query"]
+    assert [row.measure.split()[-1].strip("`") for row in report.rows[2:]] == ["typer", "typing", "pandas", "pydantic"]
     assert all(row.ours and row.peer and row.goal for row in report.rows)
 
 
