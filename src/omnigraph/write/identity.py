@@ -5,29 +5,14 @@ The id of a keyed node is the canonical text of its key; everything else brings 
 
 from __future__ import annotations
 
-import secrets
-import time
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.ids import new_ulids
 from omnigraph.schema.canonical import canonical_text, composite_id
 from omnigraph.schema.catalog import EdgeType, NodeType
-
-_ALPHABET = np.frombuffer(b"0123456789ABCDEFGHJKMNPQRSTVWXYZ", np.uint8)
-
-
-def fresh_ids(count: int) -> pa.Array:
-    """That many ULIDs, made column-wise."""
-    moment = time.time_ns() // 1_000_000
-    text = np.empty((count, 26), np.uint8)
-    text[:, :10] = _ALPHABET[[(moment >> shift) & 31 for shift in range(45, -1, -5)]]
-    entropy = np.frombuffer(secrets.token_bytes(16 * count), np.uint8).reshape(count, 16)
-    text[:, 10:] = _ALPHABET[entropy & 31]
-    offsets = pa.py_buffer(np.arange(0, 26 * (count + 1), 26, dtype=np.int32))
-    return pa.Array.from_buffers(pa.string(), count, [None, offsets, pa.py_buffer(text)])
 
 
 def with_ids(type_: NodeType | EdgeType, rows: pa.Table, given: pa.Array | None) -> tuple[pa.Array, bool]:
@@ -37,8 +22,8 @@ def with_ids(type_: NodeType | EdgeType, rows: pa.Table, given: pa.Array | None)
         texts = [canonical_text(rows.column(name).combine_chunks(), type_.properties[name].type) for name in type_.key]
         return (texts[0] if len(texts) == 1 else composite_id(texts)), False
     if given is None:
-        return fresh_ids(rows.num_rows), True
-    return (pc.coalesce(given, fresh_ids(rows.num_rows)) if given.null_count else given), False
+        return new_ulids(rows.num_rows), True
+    return (pc.coalesce(given, new_ulids(rows.num_rows)) if given.null_count else given), False
 
 
 def key_label(type_: NodeType) -> str:

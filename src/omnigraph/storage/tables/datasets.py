@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from urllib.parse import quote, unquote
 
@@ -363,11 +362,6 @@ def _session() -> Session:
 
 def _ref_file(branch: str) -> str:
     return f"{_REFS}/{branch.replace('/', '%2F')}.json"
-
-
-def version_files(uri: str) -> list[str]:
-    """The version files of a local table; for the few places that sync a whole new table."""
-    return [str(path) for path in Path(uri, "_versions").glob("*.manifest")]
 
 
 def version_file(version: int) -> str:
