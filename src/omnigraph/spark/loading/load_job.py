@@ -231,7 +231,7 @@ class LoadJob:
         table = self._tables[key]
         stored = stored_pieces(key, handle) if self._request.mode is Mode.MERGE else []
         if stored and key not in self.staging.fresh:
-            at = replace(table, version=handle.version)
+            at = replace(table, version=replace(table.version, version=handle.version))
             looks_up = is_small_against(handle, "id", rows, stored)
             done = replace_rows(self._cluster, IdJoin(table, at, pieces, stored, looks_up))
             self._note(key, done.fragments)
