@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -52,17 +53,25 @@ def test_threads_make_different_ids() -> None:
     assert len(set(made)) == 20_000
 
 
+FORKS = """
+import os
+from omnigraph import ids
+
+for _ in range(20):
+    ids.new_ulid()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writing, ids.new_ulid().encode())
+        os._exit(0)
+    own = ids.new_ulid()
+    os.waitpid(child, 0)
+    print(own, os.read(reading, 26).decode())
+"""
+
+
 def test_a_forked_child_makes_other_ids_than_its_parent() -> None:
-    for _ in range(20):
-        reading, writing = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.write(writing, ids.new_ulid().encode())
-            os._exit(0)
-        own = ids.new_ulid()
-        os.waitpid(child, 0)
-        theirs = os.read(reading, 26).decode()
-        os.close(reading)
-        os.close(writing)
-        assert ids.is_ulid(theirs)
-        assert theirs[10:] != own[10:]
+    done = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, check=True)
+    pairs = [line.split() for line in done.stdout.splitlines()]
+    assert len(pairs) == 20
+    assert all(ids.is_ulid(own) and ids.is_ulid(theirs) and own[10:] != theirs[10:] for own, theirs in pairs)
