@@ -10,7 +10,7 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import CardinalityViolation, Conflict, MergeConflict
 from omnigraph.history.merge.validate import violations
-from omnigraph.storage.commit.workspace import Workspace
+from omnigraph.storage.commit.preparation import Workspace
 from omnigraph.write.change import Change, Mode
 from omnigraph.write.resolved import resolve
 from tests.merge.branches import fingerprint, state

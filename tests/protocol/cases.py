@@ -17,7 +17,7 @@ from omnigraph import ids
 from omnigraph.errors import BranchExists, BranchNotFound, OmniGraphError, OutcomeUnknown, RecoveryRequired
 from omnigraph.history.branches import create_branch, delete_branch
 from omnigraph.storage.commit import protocol
-from omnigraph.storage.commit.workspace import Workspace
+from omnigraph.storage.commit.preparation import Workspace
 from omnigraph.storage.recovery import audit, sweep
 from tests.protocol.store import InlineThreads, SimulatedStore, rows_of, write
 from tests.protocol.world import Change, Killed, Process, Schedule, World, new_world, scheduled

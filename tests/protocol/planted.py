@@ -11,7 +11,7 @@ from unittest.mock import patch
 from omnigraph import ids
 from omnigraph.errors import BranchExists, RecoveryRequired, UncoveredDrift
 from omnigraph.history import branches
-from omnigraph.storage.commit import protocol, workspace
+from omnigraph.storage.commit import preparation, protocol
 from omnigraph.storage.commit.publish import Published, StagedPublish
 from omnigraph.storage.metadata import manifest
 from omnigraph.storage.metadata.branch_entries import BranchEntries, BranchEntry, _path, _text
@@ -77,7 +77,7 @@ def _publish_on_any_head(publish: Callable[..., Published | None]) -> Callable[.
 DEFECTS: dict[str, tuple[tuple[tuple[str, ...], bool], Callable[[], list[Any]]]] = {
     "V1 a fork that looks left over is dropped": (
         (("append_dev", "append_dev"), True),
-        lambda: [patch.object(workspace, "writable", _drop_and_fork)],
+        lambda: [patch.object(preparation, "writable", _drop_and_fork)],
     ),
     "V2 leftovers of a free name are removed": (
         (("make_dev", "make_dev"), False),

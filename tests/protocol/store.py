@@ -16,11 +16,10 @@ from lance.commit import CommitConflictError
 
 from omnigraph import ids
 from omnigraph.errors import CorruptGraph, StoreUnavailable
-from omnigraph.storage.commit.prepared import Prepared, PreparedTable
+from omnigraph.storage.commit.preparation import Prepared, PreparedTable, Workspace
 from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.publish import GraphChange, Published, StagedPublish, _after, check_change
 from omnigraph.storage.commit.sidecar import WriterKind
-from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.graph_store import BranchRef, GraphStore
 from omnigraph.storage.metadata import manifest
 from omnigraph.storage.metadata.branch_entries import BranchEntries

@@ -21,7 +21,7 @@ from omnigraph.schema.compiled_schema import compile_schema
 from omnigraph.schema_registry import SchemaRegistry
 from omnigraph.spark.cluster import Cluster
 from omnigraph.spark.spark_merge import SparkMerge, spark_merge
-from omnigraph.storage.commit.workspace import Workspace
+from omnigraph.storage.commit.preparation import Workspace
 from omnigraph.write.change import Change, Mode
 from tests.merge.branches import apart, edges, fingerprint, gone, notes, people, state
 from tests.spark.test_read import SCHEMA as THINGS

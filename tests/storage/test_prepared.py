@@ -14,10 +14,9 @@ import omnigraph as og
 from omnigraph import failpoints, ids
 from omnigraph.errors import ConflictError, InternalError, RecoveryRequired, UnreadableSidecar
 from omnigraph.storage.commit import sidecar
-from omnigraph.storage.commit.prepared import Merged, Prepared, PreparedTable
+from omnigraph.storage.commit.preparation import Merged, Prepared, PreparedTable, Workspace
 from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
-from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import commit_log, manifest
 from omnigraph.storage.metadata.manifest import Commit, Pin

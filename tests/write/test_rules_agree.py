@@ -20,10 +20,9 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import MergeConflict, OmniGraphError
-from omnigraph.storage.commit.prepared import Prepared, PreparedTable
+from omnigraph.storage.commit.preparation import Prepared, PreparedTable, Workspace
 from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
-from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.tables.row_lookup import locate
 from omnigraph.storage.tables.stage_rows import stage_change
 from omnigraph.write.change import Change, Mode

@@ -15,7 +15,7 @@ from omnigraph import limits
 from omnigraph.errors import InputError, InternalError, MissingExtra, OmniGraphError
 from omnigraph.history.merge import engine as merging
 from omnigraph.history.merge.merge_source import MergeSource
-from omnigraph.storage.commit.workspace import Workspace
+from omnigraph.storage.commit.preparation import Workspace
 from omnigraph.storage.objects import user_files
 from omnigraph.write.load.load_result import LoadResult
 from omnigraph.write.load.load_source import Format, format_of, is_arrow

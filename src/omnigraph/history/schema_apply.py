@@ -44,10 +44,9 @@ from omnigraph.schema.evolve import (
 from omnigraph.schema.stable_ids import table_path
 from omnigraph.schema_registry import SchemaRegistry
 from omnigraph.storage.commit import sidecar
-from omnigraph.storage.commit.prepared import Prepared, PreparedTable, SchemaChange
+from omnigraph.storage.commit.preparation import Prepared, PreparedTable, SchemaChange, Workspace
 from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
-from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import manifest, schema_files
 from omnigraph.storage.metadata.manifest import Commit, Pin

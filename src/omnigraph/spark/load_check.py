@@ -30,7 +30,7 @@ from omnigraph.spark.loading.replace_rows import IdJoin, sightings, sightings_he
 from omnigraph.spark.loading.stage_task import StageConfig
 from omnigraph.spark.loading.staged import Staging
 from omnigraph.spark.suspects import Close, Scene, Suspects, collapsed
-from omnigraph.storage.commit.workspace import Workspace
+from omnigraph.storage.commit.preparation import Workspace
 from omnigraph.storage.tables.datasets import Handle, TableVersion
 from omnigraph.storage.tables.task_staging import StageTable, stored_fragments
 from omnigraph.write.change import Mode

@@ -26,10 +26,9 @@ from omnigraph.spark.loading.stage_task import StageConfig, stage_frame
 from omnigraph.spark.loading.staged import Staging
 from omnigraph.spark.messages import answers_of
 from omnigraph.spark.sink_rows import prepared_table
-from omnigraph.storage.commit.prepared import Prepared
+from omnigraph.storage.commit.preparation import Prepared, Workspace
 from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
-from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.objects.location import Location
 from omnigraph.storage.tables.datasets import TableVersion

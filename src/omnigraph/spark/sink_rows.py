@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.spark.loading.staged import StagedFragment, Staging
-from omnigraph.storage.commit.prepared import PreparedTable
-from omnigraph.storage.commit.workspace import Workspace
+from omnigraph.storage.commit.preparation import PreparedTable, Workspace
 from omnigraph.storage.tables.datasets import Handle
 from omnigraph.storage.tables.task_staging import (
     StageTable,

@@ -31,8 +31,7 @@ from omnigraph.schema.catalog import EdgeType, NodeType
 from omnigraph.spark.cluster import Cluster
 from omnigraph.spark.messages import ANSWER_DDL, Answer, answers_of, batch_of
 from omnigraph.spark.session import active_session, require_spark
-from omnigraph.storage.commit.prepared import PreparedTable
-from omnigraph.storage.commit.workspace import Workspace
+from omnigraph.storage.commit.preparation import PreparedTable, Workspace
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.tables.blob_columns import has_blobs
 from omnigraph.storage.tables.datasets import Handle, TableVersion

@@ -25,7 +25,7 @@ from omnigraph.spark.key_task import KeyOrder, StagedPiece, StoredPiece
 from omnigraph.spark.loading.fetch import PLACE, Wanted, fetch_staged, fetch_stored, lines_of_rows, too_many_rows
 from omnigraph.spark.loading.stage_task import StageConfig
 from omnigraph.spark.loading.staged import Staging
-from omnigraph.storage.commit.workspace import Workspace
+from omnigraph.storage.commit.preparation import Workspace
 from omnigraph.storage.tables.row_lookup import find_rows
 from omnigraph.text_hash import hash_texts
 from omnigraph.write.change import Change, Mode, type_of

@@ -12,10 +12,9 @@ from omnigraph import ids
 from omnigraph.schema.catalog import EdgeType, NodeType
 from omnigraph.schema.index_plan import WantedIndex, index_plan
 from omnigraph.schema_registry import SchemaRegistry
-from omnigraph.storage.commit.prepared import Prepared, PreparedTable
+from omnigraph.storage.commit.preparation import Prepared, PreparedTable, Workspace
 from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
-from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.manifest import Commit
 from omnigraph.storage.tables.table_indexes import missing_parts, stage_index

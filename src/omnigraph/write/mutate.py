@@ -38,10 +38,9 @@ from omnigraph.schema.canonical import canonical_text
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, PropertyType, Scalar
 from omnigraph.schema.compiled_schema import CompiledSchema
 from omnigraph.schema_registry import SchemaRegistry
-from omnigraph.storage.commit.prepared import Prepared
+from omnigraph.storage.commit.preparation import Prepared, Workspace
 from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
-from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.manifest import Commit
 from omnigraph.storage.objects.user_files import text_of

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from omnigraph.errors import TypeNotFound
 from omnigraph.schema.catalog import EdgeType, NodeType
-from omnigraph.storage.commit.workspace import Workspace
+from omnigraph.storage.commit.preparation import Workspace
 from omnigraph.storage.tables.row_lookup import find_rows
 from omnigraph.write.change import Change, Mode
 

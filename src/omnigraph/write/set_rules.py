@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from omnigraph.errors import CardinalityViolation, EndpointMissing, KeyConflict, OmniGraphError, UniqueViolation
 from omnigraph.schema.canonical import canonical_text, composite_id
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, PropertyType, Scalar
-from omnigraph.storage.commit.workspace import Workspace
+from omnigraph.storage.commit.preparation import Workspace
 from omnigraph.storage.tables.row_lookup import find_rows
 from omnigraph.write.change import Mode, type_of
 from omnigraph.write.identity import column_label, key_label

@@ -17,10 +17,9 @@ import pyarrow as pa
 from omnigraph import limits
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.schema_registry import SchemaRegistry
-from omnigraph.storage.commit.prepared import Prepared, PreparedTable
+from omnigraph.storage.commit.preparation import Prepared, PreparedTable, Workspace
 from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
-from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.manifest import Commit
 from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot

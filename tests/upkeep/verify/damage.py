@@ -12,10 +12,9 @@ import pyarrow as pa
 from lance.fragment import write_fragments
 
 import omnigraph as og
-from omnigraph.storage.commit.prepared import Prepared, PreparedTable
+from omnigraph.storage.commit.preparation import Prepared, PreparedTable, Workspace
 from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
-from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.metadata import manifest
 from omnigraph.storage.tables.datasets import version_file
 from omnigraph.storage.tables.stage_rows import StagedTransaction

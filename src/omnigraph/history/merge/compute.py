@@ -17,7 +17,7 @@ from omnigraph.history.merge.table_plan import Disposition, TablePlan, plan_tabl
 from omnigraph.history.merge.three_way import MergeSide, RowOutcomes, decide, everything, split
 from omnigraph.history.merge.validate import conflict_order, violations
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
-from omnigraph.storage.commit.workspace import Workspace
+from omnigraph.storage.commit.preparation import Workspace
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.manifest import Commit, Pin
 from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot

@@ -25,10 +25,9 @@ from omnigraph.history.merge.merge_result import MergeResult
 from omnigraph.history.merge.merge_source import MergeSource, capture
 from omnigraph.history.merge.resolution import Resolve, check_resolve
 from omnigraph.schema_registry import SchemaRegistry
-from omnigraph.storage.commit.prepared import Merged, Prepared
+from omnigraph.storage.commit.preparation import Merged, Prepared, Workspace
 from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
-from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
 

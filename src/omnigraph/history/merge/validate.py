@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from omnigraph.errors import Conflict
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
-from omnigraph.storage.commit.workspace import Workspace
+from omnigraph.storage.commit.preparation import Workspace
 from omnigraph.write import set_rules
 from omnigraph.write.change import type_of
 from omnigraph.write.conform import split_valid

@@ -25,10 +25,9 @@ from omnigraph.spark.loading.splits import splits_of, tasks_of
 from omnigraph.spark.loading.stage_task import StageConfig, stage_frame, stage_splits
 from omnigraph.spark.loading.staged import Staging, most_violations
 from omnigraph.spark.messages import ANSWER_DDL, answers_of
-from omnigraph.storage.commit.prepared import Prepared, PreparedTable
+from omnigraph.storage.commit.preparation import Prepared, PreparedTable, Workspace
 from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
-from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.manifest import Commit, Pin
 from omnigraph.storage.objects import user_files

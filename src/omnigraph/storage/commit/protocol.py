@@ -31,10 +31,9 @@ from omnigraph.errors import (
 )
 from omnigraph.storage.commit import sidecar
 from omnigraph.storage.commit.apply import Slot, SlotTaken, change_of, clear_drift, commit_table, slot
-from omnigraph.storage.commit.prepared import AnyPrepared, Prepared, PreparedTable
+from omnigraph.storage.commit.preparation import AnyPrepared, Prepared, PreparedTable, Workspace
 from omnigraph.storage.commit.publish import Published, check_change
 from omnigraph.storage.commit.sidecar import CommitDraft, Pointer, Sidecar, TableIntent, Tombstone, WriterKind
-from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import commit_log, schema_files
 from omnigraph.storage.metadata.manifest import Commit, Pin, table_version_of

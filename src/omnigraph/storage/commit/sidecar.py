@@ -17,7 +17,7 @@ from typing import Any
 from omnigraph import failpoints, ids
 from omnigraph.errors import StorageError, UnreadableSidecar
 from omnigraph.storage.commit import transaction_json
-from omnigraph.storage.commit.prepared import SchemaChange
+from omnigraph.storage.commit.preparation import SchemaChange
 from omnigraph.storage.metadata.manifest import Commit, Pin
 from omnigraph.storage.objects.error_mapping import READ_EXCEPTIONS
 from omnigraph.storage.objects.locks import RECOVERY_DIRECTORY

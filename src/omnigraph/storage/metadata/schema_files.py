@@ -16,7 +16,7 @@ from omnigraph.errors import StorageError
 from omnigraph.storage.objects.object_store import ObjectStore
 
 if TYPE_CHECKING:
-    from omnigraph.storage.commit.prepared import SchemaChange
+    from omnigraph.storage.commit.preparation import SchemaChange
     from omnigraph.storage.graph_store import GraphStore
 
 SOURCE = "_schema.pg"

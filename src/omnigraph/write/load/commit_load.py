@@ -15,10 +15,9 @@ from omnigraph import limits
 from omnigraph.errors import InputError, InvalidRowSet, KeyConflict, OmniGraphError
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.compiled_schema import CompiledSchema
-from omnigraph.storage.commit.prepared import Prepared
+from omnigraph.storage.commit.preparation import Prepared, Workspace
 from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
-from omnigraph.storage.commit.workspace import Workspace
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.manifest import Commit
 from omnigraph.write.change import Mode, type_of
