@@ -135,7 +135,7 @@ SHOWN_CHARACTERS: Final = 200
 
 # Spark
 
-#: A merge with more row data than this is carried by Spark, if there is one; less is done before Spark has started.
+#: A merge with more row data than this runs on Spark, if there is one; less is done before Spark has started.
 #: Without Spark its rows are read in parts of this size.
 SPARK_MERGE_BYTES: Final = 256 * 1024**2
 
@@ -148,6 +148,10 @@ DRIVER_MEMORY_MIB: Final = (512, 8192)
 
 #: Rows that a load looks at closely to find out which of them break a rule together. They are held by the driver.
 SETTLED_ROWS: Final = 1_000_000
+
+#: Rows whose keys one DataFrame write checks, about 100 bytes for each: Spark commits it in one process without a
+#: session. `omnigraph.spark.load` has no such bound.
+SINK_ROWS: Final = 10_000_000
 
 #: JSONL with more bytes than this is loaded by Spark, if there is one; less is done before Spark has started.
 SPARK_LOAD_BYTES: Final = 32 * 1024**2

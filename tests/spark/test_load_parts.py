@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +19,21 @@ from omnigraph.progress import Progress, Stage, describe, plain_lines, reporter,
 from omnigraph.schema.compiled_schema import compile_schema
 from omnigraph.spark.key_rules import Saw, Seen, Verdict, judge, spaces_of
 from omnigraph.spark.loading.splits import ParsedSplit, Split, splits_of, tasks_of
-from omnigraph.spark.messages import error_of, error_text
+from omnigraph.spark.messages import (
+    ConflictFound,
+    FragmentStaged,
+    FragmentsWritten,
+    LinesFound,
+    RowRange,
+    RowRefused,
+    RowsDeleted,
+    RowsFetched,
+    SplitFailed,
+    SplitRead,
+    TaskError,
+    decode,
+    encode,
+)
 from omnigraph.write.change import Mode
 from omnigraph.write.load.load_source import Format, Part
 from omnigraph.write.load.rules import LINE
@@ -115,13 +130,31 @@ def test_keys_are_judged_by_everything_that_was_seen_of_them() -> None:
     assert judge(spaces, Seen(*(np.zeros(0, np.int64) for _ in range(5))))["hash"].tolist() == []
 
 
+def test_every_message_travels_as_itself() -> None:
+    refused = RowRefused(3, "f", 7, None, TaskError("c", "m", None, {"ids": ["a"]}), "{}")
+    ranges = (RowRange(0, 5, 2, True), RowRange(1, 0, 1, False))
+    rows = pa.table({"id": ["a", "b"], "n": pa.array([1, None], pa.uint64())})
+    told = [
+        *(SplitRead(1, 9, {"node:P": 2}), SplitFailed(2, refused.error), refused),
+        FragmentStaged("node:P", "{}", 3, ranges),
+        *(FragmentsWritten(4, ("x", "y")), FragmentsWritten(5, ()), RowsDeleted(1, 2, None), RowsDeleted(1, 2, "z")),
+        *(ConflictFound(None, "k", "m"), RowsFetched.of("node:P", rows.slice(1)), LinesFound(0, "node:P", (1,), (4,))),
+    ]
+    again = list(decode(encode(told).to_pylist(), object))
+    assert again == told
+    assert again[9].table().equals(rows.slice(1))  # type: ignore[attr-defined]
+    with pytest.raises(AssertionError, match="SplitRead is not a RowsDeleted"):
+        list(decode(encode(told[:1]).to_pylist(), RowsDeleted))
+
+
 def test_an_error_travels_as_itself() -> None:
     for error in (
         InvalidRecord("line 3: no", hint="look"),
         UniqueViolation("twice", type="P", ids=["a", "b"], row=3),
         ResourceLimitExceeded("rejects", 3, 2),
     ):
-        again = error_of(json.loads(json.dumps(error_text(error))))
+        (told,) = decode(encode([TaskError.of(error)]).to_pylist(), TaskError)
+        again = told.rebuilt()
         assert type(again) is type(error)
         assert (again.message, again.hint, again.details, str(again)) == (
             error.message,

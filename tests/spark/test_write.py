@@ -11,8 +11,11 @@ import pytest
 from pyspark.errors import PySparkException
 
 import omnigraph as og
+from omnigraph import limits
 from omnigraph import spark as ogs
-from omnigraph.write.change import Change
+from omnigraph.errors import ResourceLimitExceeded, UniqueViolation
+from omnigraph.spark.sink import Sink, WriteOptions
+from omnigraph.write.change import Change, Mode
 from tests.spark.test_read import SCHEMA as THINGS
 from tests.spark.test_read import some
 
@@ -162,6 +165,63 @@ def test_what_was_read_is_written_bit_by_bit(spark: SparkSession, tmp_path: Path
         one.write([Change("node:Thing", some(range(20)))])
         save(ogs.read(one, "Thing"), two, "Thing")
         assert two.export().text == one.export().text
+
+
+def test_overwriting_with_no_rows_empties_the_type(graph: og.Graph, spark: SparkSession) -> None:
+    save(people(spark), graph, "Person", "overwrite")
+    assert ages(graph) == {}
+    assert graph.commits.head().labels["rows"] == '{"node:Person":0}'
+
+
+def test_a_broken_rule_names_the_row_of_the_frame(graph: og.Graph, spark: SparkSession) -> None:
+    """Rows are numbered over all partitions, as in a load of the same frame."""
+    rows = spark.createDataFrame([("x", 1), ("y", 2), ("ana", 3)], "handle string, age int").repartitionByRange(
+        3, "age"
+    )
+    with pytest.raises(og.OmniGraphError) as loaded:
+        ogs.load(graph, {"Person": rows}, "append")
+    with pytest.raises(PySparkException) as written:
+        save(rows, graph, "Person")
+    assert loaded.value.details["line"] == 3
+    assert loaded.value.message in str(written.value)
+    alone = spark.createDataFrame([("x", 1), ("y", 2), ("z", 999)], "handle string, age int")
+    with pytest.raises(og.OmniGraphError) as loaded:
+        ogs.load(graph, {"Person": alone.repartitionByRange(3, "age")}, "append")
+    with pytest.raises(PySparkException) as written:
+        save(alone.repartitionByRange(3, "age"), graph, "Person")
+    assert loaded.value.details["line"] == 3
+    assert loaded.value.message in str(written.value)
+
+
+def in_this_process(graph: og.Graph, rows: pa.Table, mode: Mode = Mode.APPEND) -> None:
+    """A write as Spark does it, without Spark."""
+    sink = Sink(WriteOptions(graph.internals.store.location, "Person", mode), rows.column_names)
+    sink.commit([sink.write(iter(rows.to_batches(max_chunksize=2)))])
+
+
+def test_keys_are_judged_a_part_at_a_time_with_the_same_result(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "KEY_TASK_ROWS", 3)
+    names = [f"p{number}" for number in range(20)]
+    in_this_process(graph, pa.table({"handle": names, "mail": names}))
+    assert len(ages(graph)) == 22
+    with pytest.raises(UniqueViolation, match="'p7'"):
+        in_this_process(graph, pa.table({"handle": [f"q{n}" for n in range(20)], "mail": [*names[7:8], *names[1:20]]}))
+    in_this_process(graph, pa.table({"handle": [*names, "new"], "mail": [*names, "new"]}), Mode.MERGE)
+    assert len(ages(graph)) == 23
+
+
+def test_more_keys_than_one_process_checks_are_refused_and_leave_nothing(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "SINK_ROWS", 5)
+    in_this_process(graph, pa.table({"handle": ["a", "b", "c"]}))
+    head, files = graph.commits.head().id, data_files(graph)
+    with pytest.raises(ResourceLimitExceeded, match="rows whose keys one write checks") as caught:
+        in_this_process(graph, pa.table({"handle": ["d", "e", "f"]}))
+    assert caught.value.hint == "use omnigraph.spark.load, which checks keys on the executors"
+    assert (graph.commits.head().id, data_files(graph)) == (head, files)
 
 
 @pytest.mark.s3

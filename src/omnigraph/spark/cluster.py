@@ -10,14 +10,14 @@ import re
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
 from omnigraph import errors, limits
-from omnigraph.errors import InternalError, OmniGraphError
+from omnigraph.errors import InternalError, OmniGraphError, ResourceLimitExceeded
 from omnigraph.progress import Stage, watched
-from omnigraph.spark.messages import ANSWER_DDL, Answer, answers_of
+from omnigraph.spark.messages import MESSAGE_DDL, decode
 from omnigraph.spark.session import is_connected
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 
 Task = Callable[[Iterator[Any]], Iterator[Any]]
+
+_Kind = TypeVar("_Kind")
 
 
 class Cluster:
@@ -49,15 +51,19 @@ class Cluster:
         """A DataFrame of what the task answers for the numbers up to ``count``, one partition each."""
         return self.spark.range(0, count, 1, max(1, count)).mapInArrow(task, ddl)
 
-    def answers(self, count: int, task: Task, rows: int) -> list[Answer]:
-        """What tasks answer for the numbers up to ``count``; few rows are not worth a job.
+    def runs_here(self, rows: int) -> bool:
+        """Whether tasks that look at so many rows run in this process: few rows are not worth a job."""
+        return rows <= limits.DRIVER_ROWS
+
+    def messages(self, kind: type[_Kind], count: int, task: Task, rows: int) -> list[_Kind]:
+        """What tasks tell for the numbers up to ``count``.
 
         Args:
             rows: how many rows the tasks look at, about.
         """
-        if rows > limits.DRIVER_ROWS:
-            return list(answers_of(self.collect(self.each(count, task, ANSWER_DDL))))
-        return list(answers_of(self.here(count, task)))
+        if self.runs_here(rows):
+            return list(decode(self.here(count, task), kind))
+        return list(decode(self.collect(self.each(count, task, MESSAGE_DDL)), kind))
 
     def here(self, count: int, *tasks: Task) -> list[Any]:
         """Rows that tasks, one after another, make of the numbers up to ``count``, in this process."""
@@ -85,6 +91,24 @@ class Cluster:
         finally:
             context.setLocalProperty("spark.jobGroup.id", None)
             context.setLocalProperty("spark.job.description", None)
+
+
+class LocalCluster(Cluster):
+    """Runs every task in this process, one after another: for processes of Spark that have no session."""
+
+    def __init__(self) -> None:
+        self._work = "write"
+
+    def runs_here(self, rows: int) -> bool:
+        """Always.
+
+        Raises:
+            ResourceLimitExceeded: the keys of so many rows are too much for one process.
+        """
+        if rows > limits.SINK_ROWS:
+            hint = "use omnigraph.spark.load, which checks keys on the executors"
+            raise ResourceLimitExceeded("rows whose keys one write checks", rows, limits.SINK_ROWS, hint=hint)
+        return True
 
 
 def numbers(count: int) -> Iterator[Any]:

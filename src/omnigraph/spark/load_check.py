@@ -11,12 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
+
 from omnigraph import limits
 from omnigraph.progress import Stage
-from omnigraph.spark.cluster import Cluster, numbers
+from omnigraph.spark.cluster import Cluster, Task, numbers
 from omnigraph.spark.key_lookup import Asked, asked_of, is_looked_up, look_up
 from omnigraph.spark.key_rules import spaces_of
 from omnigraph.spark.key_task import (
+    SIGHTING,
     SIGHTING_DDL,
     SUSPECT_DDL,
     KeyOrder,
@@ -193,12 +196,12 @@ class LoadCheck:
         tasks, verdict = _packed(plain), judging(self._keys.spaces)
         looking = look_up(self._keys, looked_up, staged)
         rows = sum(piece.rows for piece in plain)
-        if rows <= limits.DRIVER_ROWS and all(each.is_small for each in joins.values()):
+        if self._cluster.runs_here(rows) and all(self._cluster.runs_here(each.rows) for each in joins.values()):
             seen = list(look(self._keys, tasks)(numbers(len(tasks))))
             seen += looking(numbers(len(looked_up)))
             for key, join in joins.items():
                 seen += sightings_here(self._keys, key, join)
-            return [row for batch in verdict(iter(seen)) for row in batch.to_pylist()]
+            return _judged_here(verdict, seen)
         frame = self._cluster.each(len(tasks), look(self._keys, tasks), SIGHTING_DDL)
         if looked_up:
             frame = frame.union(self._cluster.each(len(looked_up), looking, SIGHTING_DDL))
@@ -221,6 +224,20 @@ class LoadCheck:
         counts = self._keys.spaces.others_of(key, "unique") or self._keys.spaces.others_of(key, "card")
         is_merged = self._request.mode is Mode.MERGE and key in self._keys.loaded and key not in self._staging.fresh
         return is_merged and bool(counts)
+
+
+def _judged_here(verdict: Task, seen: Sequence[pa.RecordBatch]) -> list[Any]:
+    """What is judged in this process: some keys at a time, so that memory is little more than what was seen."""
+    table = pa.Table.from_batches(seen, schema=SIGHTING)
+    parts = max(1, -(-table.num_rows // limits.KEY_TASK_ROWS))
+    if parts == 1:
+        return [row for batch in verdict(iter(seen)) for row in batch.to_pylist()]
+    found: list[Any] = []
+    numbers_of_parts = table.column("hash").to_numpy() % parts
+    for part in range(parts):
+        own = table.filter(pa.array(numbers_of_parts == part))
+        found += [row for batch in verdict(iter(own.to_batches())) for row in batch.to_pylist()]
+    return found
 
 
 def _packed(pieces: Sequence[Any]) -> list[list[Any]]:

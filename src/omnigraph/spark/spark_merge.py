@@ -29,7 +29,7 @@ from omnigraph.history.merge.three_way import MergeSide
 from omnigraph.history.merge.validate import broken_values
 from omnigraph.schema.catalog import EdgeType, NodeType
 from omnigraph.spark.cluster import Cluster
-from omnigraph.spark.messages import ANSWER_DDL, Answer, answers_of, batch_of
+from omnigraph.spark.messages import MESSAGE_DDL, ConflictFound, FragmentsWritten, decode, encode_group
 from omnigraph.spark.session import active_session, require_spark
 from omnigraph.storage.commit.preparation import PreparedTable, Workspace
 from omnigraph.storage.graph_store import GraphStore
@@ -144,12 +144,12 @@ class SparkMerge:
         key = change.type.table_key
         put = self._puts[key]
         rows = put.rows[put.order]
-        answers = self._run(
+        found = self._run(
             _chunks(rows, np.full(len(rows), NEW), put.order),
             checking(change.type, put.source, put.columns),
-            ANSWER_DDL,
+            MESSAGE_DDL,
         )
-        yield from (Conflict(key, *answer.body) for answer in answers_of(answers))
+        yield from (Conflict(key, each.row_id, each.kind, each.message) for each in decode(found, ConflictFound))
         yield from broken_values(change.type, put.given)
 
     def stage(self, workspace: Workspace, changes: Sequence[Resolved]) -> dict[str, PreparedTable]:
@@ -175,9 +175,9 @@ class SparkMerge:
         self._written.append((table, fragments))
         others = _kept(put.ids, replaced)[put.order]
         task = staging(put.source, table, put.columns)
-        answers = answers_of(self._run(_chunks(put.rows[put.order], others, put.order), task, ANSWER_DDL))
-        for answer in sorted(answers, key=lambda each: each.number):
-            fragments += answer.body
+        told = self._run(_chunks(put.rows[put.order], others, put.order), task, MESSAGE_DDL)
+        for written in sorted(decode(told, FragmentsWritten), key=lambda each: each.number):
+            fragments += written.fragments
         fragments += _write_given(table, handle, put.given, replaced)
         gone = np.concatenate([replaced.addresses, removed.addresses])
         after = pin.row_count + change.rows.num_rows - len(gone)
@@ -294,16 +294,15 @@ def comparing(theirs: TableAt, ours: TableAt, columns: Sequence[str]) -> GroupTa
 
 
 def checking(type_: NodeType | EdgeType, theirs: TableAt, columns: Sequence[str]) -> GroupTask:
-    """Rows that break a rule about a row alone, as answers."""
+    """Rows that break a rule about a row alone."""
 
     def run(group: pa.Table) -> pa.Table:
-        number = group.column(CHUNK)[0].as_py()
         found = [
-            Answer(number, "conflict", [each.row_id, each.kind, each.message])
+            ConflictFound(each.row_id, each.kind, each.message)
             for rows in _batches(theirs, group, columns)
             for each in broken_values(type_, rows)
         ]
-        return pa.Table.from_batches([batch_of(found)])
+        return encode_group(found)
 
     return run
 
@@ -321,8 +320,7 @@ def staging(theirs: TableAt, target: StageTable, columns: Sequence[str]) -> Grou
             kept = others[done : done + rows.num_rows]
             fragments += write_put(target, handle, rows, kept)
             done += rows.num_rows
-        answer = Answer(group.column(CHUNK)[0].as_py(), "new", fragments)
-        return pa.Table.from_batches([batch_of([answer])])
+        return encode_group([FragmentsWritten(group.column(CHUNK)[0].as_py(), tuple(fragments))])
 
     return run
 

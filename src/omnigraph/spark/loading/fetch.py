@@ -5,7 +5,6 @@ Only used when a rule is broken or rows of a merge fall together. What is brough
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +20,7 @@ from omnigraph.spark.key_task import KeyOrder, StagedPiece, StoredPiece
 from omnigraph.spark.loading.splits import ParsedSplit
 from omnigraph.spark.loading.stage_task import StageConfig
 from omnigraph.spark.loading.staged import SplitId, Staging
-from omnigraph.spark.messages import Answer, batch_of
+from omnigraph.spark.messages import LinesFound, RowsFetched, encode
 from omnigraph.storage.tables.datasets import Handle
 from omnigraph.storage.tables.task_staging import read_staged, read_stored, read_whole
 from omnigraph.text_hash import hash_texts
@@ -65,15 +64,15 @@ def fetch_staged(
                 piece = tasks[task]
                 found = _matching(order, piece, by_key[piece.key], whole)
                 if found.num_rows:
-                    yield batch_of([Answer(found.num_rows, piece.key, _packed(found))])
+                    yield encode([RowsFetched.of(piece.key, found)])
 
     found: dict[str, list[pa.Table]] = {}
     rows = 0
-    for answer in cluster.answers(len(tasks), run, sum(piece.rows for piece in tasks)):
-        rows += answer.number
+    for fetched in cluster.messages(RowsFetched, len(tasks), run, sum(piece.rows for piece in tasks)):
+        rows += fetched.rows
         if rows > limits.SETTLED_ROWS:
             raise too_many_rows(rows)
-        found.setdefault(answer.word, []).append(_unpacked(answer.body))
+        found.setdefault(fetched.table_key, []).append(fetched.table())
     return {key: _ordered(pa.concat_tables(tables)) for key, tables in found.items()}
 
 
@@ -93,12 +92,11 @@ def fetch_stored(cluster: Cluster, order: KeyOrder, wanted: Wanted, pieces: Sequ
                 rows = read_stored(order.stored[wanted.key].open(), pieces[task].fragment, columns)
                 found = rows.filter(_hits(order, wanted, rows)).slice(0, limits.SUSPECTS)
                 if found.num_rows:
-                    yield batch_of([Answer(task, wanted.key, _packed(found))])
+                    yield encode([RowsFetched.of(wanted.key, found)])
 
-    answers = cluster.answers(len(pieces), run, sum(piece.rows for piece in pieces))
-    found = [_unpacked(answer.body) for answer in answers]
+    fetched = cluster.messages(RowsFetched, len(pieces), run, sum(piece.rows for piece in pieces))
     empty = pa.schema([*((name, pa.string()) for name in columns), ("_rowid", pa.uint64()), ("_rowaddr", pa.uint64())])
-    return pa.concat_tables([empty.empty_table(), *(rows.cast(empty) for rows in found)])
+    return pa.concat_tables([empty.empty_table(), *(each.table().cast(empty) for each in fetched)])
 
 
 def lines_of_rows(
@@ -123,10 +121,10 @@ def lines_of_rows(
                 found[key, place] = (split[0], _skipping(position + 1, bad, before) + before)
     if again:
         about = sum(config.splits[number].weight for (_, number), _ in again) // _ROW_BYTES
-        for answer in cluster.answers(len(again), _numbering(config, staging, again), about):
-            split, keys = again[answer.number]
-            for position, line in answer.body:
-                found[answer.word, keys[answer.word][position]] = (split[0], line)
+        for told in cluster.messages(LinesFound, len(again), _numbering(config, staging, again), about):
+            split, keys = again[told.task]
+            for position, line in zip(told.positions, told.lines, strict=True):
+                found[told.table_key, keys[told.table_key][position]] = (split[0], line)
     return found
 
 
@@ -140,7 +138,7 @@ def _numbering(config: StageConfig, staging: Staging, again: list[Any]) -> Calla
                 split = config.splits[number]
                 seen = dict.fromkeys(keys, 0)
                 wanted = {key: np.sort(np.fromiter(positions, np.int64)) for key, positions in keys.items()}
-                answers = []
+                told = []
                 for parsed in ParsedSplit(config.catalog, config.parts[part], split, before[task] + 1, config.most):
                     for key in keys:
                         for rows in parsed.rows.get(key, ()):
@@ -148,9 +146,9 @@ def _numbering(config: StageConfig, staging: Staging, again: list[Any]) -> Calla
                             first, seen[key] = seen[key], seen[key] + len(lines)
                             low, high = np.searchsorted(wanted[key], [first, seen[key]])
                             here = wanted[key][low:high]
-                            found = np.stack([here, lines[here - first]], axis=1).tolist()
-                            answers.append(Answer(task, key, found))
-                yield batch_of(answers)
+                            at = tuple(here.tolist()), tuple(lines[here - first].tolist())
+                            told.append(LinesFound(task, key, *at))
+                yield encode(told)
 
     return run
 
@@ -190,14 +188,3 @@ def _hits(order: KeyOrder, wanted: Wanted, rows: pa.Table) -> pa.Array:
 
 def _ordered(rows: pa.Table) -> pa.Table:
     return rows.sort_by(PLACE).combine_chunks()
-
-
-def _packed(rows: pa.Table) -> str:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as writer:
-        writer.write_table(rows)
-    return base64.b64encode(sink.getvalue()).decode()
-
-
-def _unpacked(text: str) -> pa.Table:
-    return pa.ipc.open_stream(base64.b64decode(text)).read_all()

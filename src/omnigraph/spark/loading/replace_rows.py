@@ -15,11 +15,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph import limits
 from omnigraph.spark.cluster import Cluster, Task, numbers
 from omnigraph.spark.key_lookup import kept_rows
 from omnigraph.spark.key_task import SIGHTING, SIGHTING_DDL, KeyOrder, Sightings, StagedPiece, StoredPiece
-from omnigraph.spark.messages import ANSWER_DDL, Answer, answers_of, batch_of
+from omnigraph.spark.messages import (
+    MESSAGE_DDL,
+    FragmentsWritten,
+    ReplaceMessage,
+    RowsDeleted,
+    decode,
+    encode,
+    encode_group,
+)
 from omnigraph.storage.tables.row_lookup import find_rows
 from omnigraph.storage.tables.task_staging import (
     StageTable,
@@ -71,9 +78,10 @@ class IdJoin:
     looks_up: bool = False
 
     @property
-    def is_small(self) -> bool:
+    def rows(self) -> int:
+        """How many rows are read."""
         read = 0 if self.looks_up else sum(piece.rows for piece in self.old)
-        return sum(piece.rows for piece in self.pieces) + read <= limits.DRIVER_ROWS
+        return sum(piece.rows for piece in self.pieces) + read
 
     def new_ids(self, batches: Iterator[Any]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -175,10 +183,9 @@ def _writing(join: IdJoin) -> Callable[[pa.Table], pa.Table]:
         rows, row_ids = (group.column(name).to_numpy() for name in ("row", "row_id"))
         if group.column("side")[0].as_py():
             left = delete_stored(stored, stored.open(), number, rows)
-            answer = Answer(number, "removed" if left is None else "changed", [left, len(rows)])
-        else:
-            answer = Answer(number, "new", _split(staged, pieces[number], rows, row_ids.astype(np.uint64)))
-        return pa.Table.from_batches([batch_of([answer])])
+            return encode_group([RowsDeleted(number, len(rows), left)])
+        fragments = _split(staged, pieces[number], rows, row_ids.astype(np.uint64))
+        return encode_group([FragmentsWritten(number, tuple(fragments))])
 
     return run
 
@@ -205,26 +212,26 @@ def _written(cluster: Cluster, join: IdJoin) -> list[Any]:
         f.lit(1).alias("side"), f.col("fragment").alias("number"), f.col("offset").alias("row"), "row_id"
     )
     grouped = ours.union(theirs).groupBy("side", "number")
-    return cluster.collect(grouped.applyInArrow(_writing(join), ANSWER_DDL))
+    return cluster.collect(grouped.applyInArrow(_writing(join), MESSAGE_DDL))
 
 
 def replace_rows(cluster: Cluster, join: IdJoin) -> ReplacedRows:
     """Write new fragments and deletions so that rows of the load take the place of stored rows with their ids."""
     pieces = join.pieces
-    collected = _written_here(join) if join.is_small else _written(cluster, join)
+    collected = _written_here(join) if cluster.runs_here(join.rows) else _written(cluster, join)
     result = ReplacedRows([], [], [])
     untouched = set(range(len(pieces)))
-    for answer in answers_of(collected):
-        if answer.word == "new":
-            untouched.discard(answer.number)
-            result.fragments += answer.body
-        else:
-            left, rows = answer.body
-            result.rows += rows
-            if left is None:
-                result.removed.append(answer.number)
-            else:
-                result.changed.append(left)
+    for message in decode(collected, ReplaceMessage):
+        match message:
+            case FragmentsWritten():
+                untouched.discard(message.number)
+                result.fragments += message.fragments
+            case RowsDeleted():
+                result.rows += message.rows
+                if message.left is None:
+                    result.removed.append(message.fragment)
+                else:
+                    result.changed.append(message.left)
     result.fragments += without_dropped(cluster, join.staged, [pieces[number] for number in sorted(untouched)])
     return result
 
@@ -239,13 +246,13 @@ def without_dropped(cluster: Cluster, staged: StageTable, pieces: Sequence[Stage
                 handle = staged.open()
                 rows = _kept(read_whole(staged, handle, touched[task].fragment), touched[task])
                 written = write_rows(staged, handle, rows) if rows.num_rows else []
-                yield batch_of([Answer(task, "new", written)])
+                yield encode([FragmentsWritten(task, tuple(written))])
 
     if not touched:
         return [piece.fragment for piece in pieces]
-    answers = cluster.answers(len(touched), run, sum(piece.rows for piece in touched))
-    written = {touched[answer.number].fragment: answer.body for answer in answers}
-    return [text for piece in pieces for text in written.get(piece.fragment, [piece.fragment])]
+    told = cluster.messages(FragmentsWritten, len(touched), run, sum(piece.rows for piece in touched))
+    written = {touched[each.number].fragment: each.fragments for each in told}
+    return [text for piece in pieces for text in written.get(piece.fragment, (piece.fragment,))]
 
 
 def _split(table: StageTable, piece: StagedPiece, rows: Any, row_ids: Any) -> list[str]:

@@ -17,7 +17,8 @@ from omnigraph.history.branch_load import LoadDestination, make_branch, unmake_b
 from omnigraph.ids import known_branch
 from omnigraph.progress import ProgressListener, reporter
 from omnigraph.spark.cluster import Cluster
-from omnigraph.spark.loading.load_job import LoadJob, LoadTarget
+from omnigraph.spark.loading.load_commit import LoadTarget
+from omnigraph.spark.loading.load_job import LoadJob
 from omnigraph.spark.session import active_session, require_spark
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import commit_log
@@ -95,7 +96,7 @@ def load(
             if created:
                 unmake_branch(store, destination.branch)
             raise
-        result = _result(destination, request, commit, job.counts, job.checked.rejected, created, job.timings)
+        result = _result(destination, request, commit, job.counts, job.rejected, created, job.timings)
         return with_indexes(result, lambda name: ensure_indices(store, internals.schemas, name).commit, report)
 
 

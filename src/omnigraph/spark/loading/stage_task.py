@@ -6,8 +6,8 @@ other files; the driver takes the metadata of one of them, and the files of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -16,7 +16,16 @@ from omnigraph import failpoints, limits
 from omnigraph.errors import InternalError, OmniGraphError, StorageError
 from omnigraph.schema.catalog import Catalog
 from omnigraph.spark.loading.splits import ParsedSplit, Split
-from omnigraph.spark.messages import Answer, batch_of, error_text, violation_text
+from omnigraph.spark.messages import (
+    FragmentStaged,
+    RowRange,
+    RowRefused,
+    SplitFailed,
+    SplitRead,
+    StagingMessage,
+    TaskError,
+    encode,
+)
 from omnigraph.storage.tables.datasets import Handle
 from omnigraph.storage.tables.task_staging import StageTable, rows_of, write_rows
 from omnigraph.write.load.load_source import Format, Part
@@ -50,22 +59,29 @@ def stage_splits(config: StageConfig, tasks: list[range]) -> Callable[[Iterator[
     def run(batches: Iterator[Any]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for task in batch.column(0).to_pylist():
-                yield from _stage(config, ((number, _parsed(config, number)) for number in tasks[task]))
+                for message in _stage(config, ((number, _parsed(config, number)) for number in tasks[task])):
+                    yield encode([message])
 
     return run
 
 
 def stage_frame(config: StageConfig, part: Part) -> Callable[[Iterator[Any]], Iterator[pa.RecordBatch]]:
-    """For `mapInArrow` over the rows of a DataFrame; each partition is a split."""
+    """For `mapInArrow` over the rows of a DataFrame."""
 
     def run(batches: Iterator[Any]) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        number = context.partitionId() if context is not None else 0
-        yield from _stage(config, [(number, _Frame(part, batches, config.most))])
+        for message in stage_partition(config, part, batches):
+            yield encode([message])
 
     return run
+
+
+def stage_partition(config: StageConfig, part: Part, batches: Iterator[pa.RecordBatch]) -> Iterator[StagingMessage]:
+    """Stage the rows of one partition of a DataFrame; each partition is a split."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    number = context.partitionId() if context is not None else 0
+    yield from _stage(config, [(number, _Frame(part, batches, config.most))])
 
 
 class _Frame:
@@ -89,7 +105,7 @@ def _parsed(config: StageConfig, number: int) -> ParsedSplit:
     return ParsedSplit(config.catalog, config.parts[split.part], split, config.first_lines.get(number, 1), config.most)
 
 
-def _stage(config: StageConfig, splits: Any) -> Iterator[pa.RecordBatch]:
+def _stage(config: StageConfig, splits: Iterable[tuple[int, ParsedSplit | _Frame]]) -> Iterator[StagingMessage]:
     buffers: dict[str, _Buffer] = {}
     for number, parsed_blocks in splits:
         found = 0
@@ -97,8 +113,7 @@ def _stage(config: StageConfig, splits: Any) -> Iterator[pa.RecordBatch]:
         try:
             for parsed in parsed_blocks:
                 found += len(parsed.violations)
-                if parsed.violations:
-                    yield batch_of([Answer(number, "violation", violation_text(each)) for each in parsed.violations])
+                yield from (RowRefused.of(number, each) for each in parsed.violations)
                 if found >= config.most:
                     break
                 if not config.tables or (found and not config.keeps):
@@ -116,8 +131,8 @@ def _stage(config: StageConfig, splits: Any) -> Iterator[pa.RecordBatch]:
         except (StorageError, InternalError):
             raise  # Spark tries again
         except OmniGraphError as error:
-            yield batch_of([Answer(number, "fatal", error_text(error))])
-        yield batch_of([Answer(number, "done", {"lines": parsed_blocks.count, "rows": seen})])
+            yield SplitFailed(number, TaskError.of(error))
+        yield SplitRead(number, parsed_blocks.count, seen)
     for buffer in buffers.values():
         yield from buffer.rest()
 
@@ -130,7 +145,7 @@ class _Buffer:
         self._table = table
         self._handle: Handle = None
         self._rows: list[pa.Table] = []
-        self._pieces: list[list[Any]] = []
+        self._ranges: list[RowRange] = []
         self._bytes = 0
         self._count = 0
 
@@ -139,48 +154,42 @@ class _Buffer:
         if rows.num_rows == 0:
             return
         self._rows.append(rows)
-        self._pieces.append([split, first, rows.num_rows, batch.fresh_ids])
+        self._ranges.append(RowRange(split, first, rows.num_rows, batch.fresh_ids))
         self._bytes += rows.nbytes
         self._count += rows.num_rows
 
-    def full(self) -> Iterator[pa.RecordBatch]:
+    def full(self) -> Iterator[FragmentStaged]:
         while self._count >= limits.FRAGMENT_ROWS or self._bytes >= limits.STAGE_BYTES:
-            yield self._write(min(self._count, limits.FRAGMENT_ROWS))
+            yield from self._write(min(self._count, limits.FRAGMENT_ROWS))
 
-    def rest(self) -> Iterator[pa.RecordBatch]:
+    def rest(self) -> Iterator[FragmentStaged]:
         if self._count:
-            yield self._write(self._count)
+            yield from self._write(self._count)
 
-    def _write(self, count: int) -> pa.RecordBatch:
+    def _write(self, count: int) -> Iterator[FragmentStaged]:
         failpoints.reach("spark.before_fragment")
         if self._handle is None:
             self._handle = self._table.open()
         whole = pa.concat_tables(self._rows)
         fragments = write_rows(self._table, self._handle, whole.slice(0, count))
         rest = whole.slice(count)
-        pieces = self._take(count)
+        ranges, self._ranges = _cut(self._ranges, count)
         self._rows = [rest] if rest.num_rows else []
         self._count, self._bytes = rest.num_rows, rest.nbytes if rest.num_rows else 0
-        answers = []
         for fragment in fragments:
             size = rows_of(fragment)
-            own, pieces = _cut(pieces, size)
-            body = {"key": self._key, "fragment": fragment, "rows": size, "pieces": own}
-            answers.append(Answer(own[0][0], "fragment", body))
-        return batch_of(answers)
-
-    def _take(self, count: int) -> list[list[Any]]:
-        taken, self._pieces = _cut(self._pieces, count)
-        return taken
+            own, ranges = _cut(ranges, size)
+            yield FragmentStaged(self._key, fragment, size, tuple(own))
 
 
-def _cut(pieces: list[list[Any]], count: int) -> tuple[list[list[Any]], list[list[Any]]]:
-    """The first so many rows of some pieces, and the rest."""
-    taken: list[list[Any]] = []
-    for position, (split, first, rows, fresh) in enumerate(pieces):
-        if rows > count:
-            head = [[split, first, count, fresh]] if count else []
-            return [*taken, *head], [[split, first + count, rows - count, fresh], *pieces[position + 1 :]]
-        taken.append([split, first, rows, fresh])
-        count -= rows
+def _cut(ranges: Sequence[RowRange], count: int) -> tuple[list[RowRange], list[RowRange]]:
+    """The first so many rows of some ranges, and the rest."""
+    taken: list[RowRange] = []
+    for position, each in enumerate(ranges):
+        if each.rows > count:
+            head = [replace(each, rows=count)] if count else []
+            rest = replace(each, first=each.first + count, rows=each.rows - count)
+            return [*taken, *head], [rest, *ranges[position + 1 :]]
+        taken.append(each)
+        count -= each.rows
     return taken, []

@@ -7,15 +7,14 @@ back to the file and line that the row came from.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import Any
 
 from omnigraph import limits
 from omnigraph.errors import OmniGraphError
 from omnigraph.spark.key_task import StagedPiece
-from omnigraph.spark.messages import Answer, error_of, violation_of
+from omnigraph.spark.messages import FragmentStaged, RowRefused, SplitFailed, SplitRead, StagingMessage
 from omnigraph.write.load.gather import LoadRequest, OnError, give_up
 from omnigraph.write.load.violations import Violation, failure
 
@@ -67,8 +66,8 @@ class Staging:
     def rows(self) -> int:
         return sum(self.counts.values())
 
-    def take(self, part: int | None, splits: Sequence[int], answers: Iterable[Answer]) -> None:
-        """Add what tasks answered.
+    def take(self, part: int | None, splits: Sequence[int], messages: Iterable[StagingMessage]) -> None:
+        """Add what tasks told.
 
         Args:
             part: part of all splits, or None when ``splits`` names the part of each.
@@ -77,29 +76,28 @@ class Staging:
         def named(number: int) -> SplitId:
             return (part, number) if part is not None else (splits[number], number)
 
-        done: dict[SplitId, dict[str, int]] = {}
-        for answer in answers:
-            split, body = named(answer.number), answer.body
-            match answer.word:
-                case "fragment":
-                    self._add(named, body)
-                case "violation":
-                    self.found.setdefault(split, []).append(violation_of(body))
-                case "fatal":
-                    self.fatal[split] = error_of(body)
-                case "done":
-                    self.lines[split] = body["lines"]
-                    done[split] = body["rows"]
+        done: dict[SplitId, Mapping[str, int]] = {}
+        for message in messages:
+            match message:
+                case FragmentStaged():
+                    self._add(named, message)
+                case RowRefused():
+                    self.found.setdefault(named(message.split), []).append(message.violation())
+                case SplitFailed():
+                    self.fatal[named(message.split)] = message.error.rebuilt()
+                case SplitRead():
+                    self.lines[named(message.split)] = message.lines
+                    done[named(message.split)] = message.rows
         for split in sorted(done):
             for key in sorted(done[split]):
                 self.counts[key] = self.counts.get(key, 0) + done[split][key]
 
-    def _add(self, named: Any, body: Mapping[str, Any]) -> None:
-        key = body["key"]
-        origins = tuple(RowOrigin(named(split), first, rows) for split, first, rows, _ in body["pieces"])
-        self.fragments.setdefault(key, []).append(StagedFragment(body["fragment"], body["rows"], origins))
-        if not all(fresh for *_, fresh in body["pieces"]):
-            self.stale.add(key)
+    def _add(self, named: Callable[[int], SplitId], written: FragmentStaged) -> None:
+        origins = tuple(RowOrigin(named(each.split), each.first, each.rows) for each in written.ranges)
+        fragment = StagedFragment(written.fragment, written.rows, origins)
+        self.fragments.setdefault(written.table_key, []).append(fragment)
+        if not all(each.fresh_ids for each in written.ranges):
+            self.stale.add(written.table_key)
 
     def settle(self) -> None:
         """Bring fragments into the order of the input, once all of them are known."""
@@ -120,6 +118,13 @@ class Staging:
         if gathered and request.on_error is OnError.FAIL:
             raise failure(gathered)
         return gathered
+
+    def number_rows(self, part: int) -> None:
+        """Number the violations of a DataFrame over all its partitions; until now each was numbered by itself."""
+        for split, rows in self.found.items():
+            before = self.lines_before(split)
+            if split[0] == part and before:
+                self.found[split] = [replace(each, line=each.line + before) for each in rows]
 
     def lines_before(self, split: SplitId) -> int:
         """Lines of the same part that earlier splits hold."""
