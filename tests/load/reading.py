@@ -8,7 +8,7 @@ from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.compiled_schema import compile_schema
 from omnigraph.write.load.line_blocks import Block
 from omnigraph.write.load.parse_lines import Dialect, Parsed, parse_block
-from omnigraph.write.load.rules import LINE
+from omnigraph.write.load.valid_rows import LINE
 from tests.language.load.fixtures import HERE
 
 RECORDS = compile_schema((HERE / "records.pg").read_text("utf-8")).catalog

@@ -11,8 +11,8 @@ import pytest
 
 import omnigraph as og
 from omnigraph import limits
-from omnigraph.spark import load_check
-from omnigraph.spark.key_lookup import look_up
+from omnigraph.spark.loading import load_check
+from omnigraph.spark.loading.key_scan import look_up_keys
 from tests.language.load.fixtures import HERE as LOADS
 from tests.language.load.fixtures import Case, cases, refusals
 from tests.language.query.fixtures import HERE as SMALL
@@ -45,9 +45,9 @@ def looked_up(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def noted(order: Any, asked: Any, pieces: Any) -> Any:
         tables.extend(key for key, _ in asked)
-        return look_up(order, asked, pieces)
+        return look_up_keys(order, asked, pieces)
 
-    monkeypatch.setattr(load_check, "look_up", noted)
+    monkeypatch.setattr(load_check, "look_up_keys", noted)
     monkeypatch.setattr(limits, "INDEX_LOOKUP_SHARE", 1e6)
     return tables
 

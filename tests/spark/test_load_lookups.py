@@ -13,8 +13,7 @@ import pytest
 import omnigraph as og
 from omnigraph import spark as ogs
 from omnigraph.errors import CardinalityViolation, EndpointMissing, KeyConflict
-from omnigraph.spark import key_lookup, key_task
-from omnigraph.spark.loading import fetch, replace_rows
+from omnigraph.spark.loading import fetch, key_scan, replace_rows
 
 pytestmark = pytest.mark.usefixtures("spark")
 
@@ -46,9 +45,9 @@ def rows(monkeypatch: pytest.MonkeyPatch) -> Rows:
 
         monkeypatch.setattr(module, name, count)
 
-    for module in (fetch, key_task, replace_rows):
+    for module in (fetch, key_scan, replace_rows):
         counted(module, "read_stored", "read")
-    for module in (key_lookup, replace_rows):
+    for module in (key_scan, replace_rows):
         counted(module, "find_rows", "found")
     return seen
 
@@ -120,7 +119,7 @@ def test_a_small_load_that_breaks_a_rule_reads_nothing_more(
 
 
 def test_a_large_part_of_a_table_is_read_as_a_whole(tmp_path: Path, graph: og.Graph, rows: Rows) -> None:
-    """Above a sixteenth of the table one scan costs less than so many look-ups."""
+    """Above a sixteenth of the table one scan costs less than so many scan_keys-ups."""
     source = lines(tmp_path, *(person(f"p{number:05d}", age=1) for number in range(STORED // 16 + 1)))
     ogs.load(graph, source, "merge")
     assert (rows.read, rows.found) == (STORED, 0)

@@ -17,7 +17,7 @@ from omnigraph import limits
 from omnigraph.errors import InvalidRecord, ResourceLimitExceeded, UniqueViolation
 from omnigraph.progress import Progress, Stage, describe, plain_lines, reporter, silent
 from omnigraph.schema.compiled_schema import compile_schema
-from omnigraph.spark.key_rules import Saw, Seen, Verdict, judge, spaces_of
+from omnigraph.spark.loading.key_spaces import KeyCounts, KeyUse, Suspicion, spaces_of, suspicious_keys
 from omnigraph.spark.loading.splits import ParsedSplit, Split, splits_of, tasks_of
 from omnigraph.spark.messages import (
     ConflictFound,
@@ -36,7 +36,7 @@ from omnigraph.spark.messages import (
 )
 from omnigraph.write.change import Mode
 from omnigraph.write.load.load_source import Format, Part
-from omnigraph.write.load.rules import LINE
+from omnigraph.write.load.valid_rows import LINE
 
 CATALOG = compile_schema("node P { k: String @key }  node Q { t: String? }  edge E: P -> Q @card(0..2)").catalog
 
@@ -87,14 +87,16 @@ def test_small_neighbours_share_a_task_and_large_files_are_split(
     assert len(tasks) == 6 and list(tasks[0]) == [0, 1, 2]
 
 
-def _judged(mode: Mode, *sightings: tuple[int, int, Saw, int], fresh: bool = False) -> set[tuple[int, int, Verdict]]:
+def _judged(
+    mode: Mode, *key_counts: tuple[int, int, KeyUse, int], fresh: bool = False
+) -> set[tuple[int, int, Suspicion]]:
     loaded = {"node:P": False, "node:Q": fresh, "edge:E": fresh}
     spaces = spaces_of(CATALOG, loaded, mode)
-    columns = [np.array(column, np.int64) for column in zip(*sightings, strict=True)]
-    places = np.arange(len(sightings))
-    found = judge(spaces, Seen(columns[0], columns[1], columns[2], columns[3], places))
-    rows = zip(found["space"].tolist(), found["hash"].tolist(), found["verdict"].tolist(), strict=True)
-    return {(space, hash_, Verdict(verdict)) for space, hash_, verdict in rows}
+    columns = [np.array(column, np.int64) for column in zip(*key_counts, strict=True)]
+    places = np.arange(len(key_counts))
+    found = suspicious_keys(spaces, KeyCounts(columns[0], columns[1], columns[2], columns[3], places))
+    rows = zip(found["space"].tolist(), found["hash"].tolist(), found["suspicion"].tolist(), strict=True)
+    return {(space, hash_, Suspicion(suspicion)) for space, hash_, suspicion in rows}
 
 
 def test_keys_are_judged_by_everything_that_was_seen_of_them() -> None:
@@ -103,31 +105,31 @@ def test_keys_are_judged_by_everything_that_was_seen_of_them() -> None:
     p, q, e, card = (
         number[each] for each in (("node:P", "id"), ("node:Q", "id"), ("edge:E", "id"), ("edge:E", "card"))
     )
-    sightings: list[tuple[int, int, Saw, int]] = [
-        (p, 1, Saw.NEW, 1),
-        (p, 1, Saw.NEW, 1),
-        (p, 2, Saw.NEW, 1),
-        (p, 2, Saw.NEEDED, 9),
-        (p, 3, Saw.NEEDED, 1),
-        (p, 4, Saw.STORED, 1),
-        (p, 4, Saw.NEEDED, 1),
-        (p, 5, Saw.STORED, 1),
-        (p, 5, Saw.NEW, 1),
-        (q, 1, Saw.NEW, 1),
-        (e, 7, Saw.NEW, 2),
-        (card, 1, Saw.NEW, 2),
-        (card, 2, Saw.NEW, 2),
-        (card, 2, Saw.STORED, 1),
-        (card, 3, Saw.STORED, 9),
+    key_counts: list[tuple[int, int, KeyUse, int]] = [
+        (p, 1, KeyUse.NEW, 1),
+        (p, 1, KeyUse.NEW, 1),
+        (p, 2, KeyUse.NEW, 1),
+        (p, 2, KeyUse.NEEDED, 9),
+        (p, 3, KeyUse.NEEDED, 1),
+        (p, 4, KeyUse.STORED, 1),
+        (p, 4, KeyUse.NEEDED, 1),
+        (p, 5, KeyUse.STORED, 1),
+        (p, 5, KeyUse.NEW, 1),
+        (q, 1, KeyUse.NEW, 1),
+        (e, 7, KeyUse.NEW, 2),
+        (card, 1, KeyUse.NEW, 2),
+        (card, 2, KeyUse.NEW, 2),
+        (card, 2, KeyUse.STORED, 1),
+        (card, 3, KeyUse.STORED, 9),
     ]
-    always = {(p, 3, Verdict.MISSING), (card, 2, Verdict.COUNTED)}
-    assert _judged(Mode.APPEND, *sightings) == always | {
-        (p, 1, Verdict.REPEATED),
-        (p, 5, Verdict.EXISTS),
-        (e, 7, Verdict.REPEATED),
+    always = {(p, 3, Suspicion.MISSING), (card, 2, Suspicion.COUNTED)}
+    assert _judged(Mode.APPEND, *key_counts) == always | {
+        (p, 1, Suspicion.REPEATED),
+        (p, 5, Suspicion.EXISTS),
+        (e, 7, Suspicion.REPEATED),
     }
-    assert _judged(Mode.MERGE, *sightings) == always | {(p, 1, Verdict.REPEATED), (e, 7, Verdict.COLLAPSES)}
-    assert judge(spaces, Seen(*(np.zeros(0, np.int64) for _ in range(5))))["hash"].tolist() == []
+    assert _judged(Mode.MERGE, *key_counts) == always | {(p, 1, Suspicion.REPEATED), (e, 7, Suspicion.COLLAPSES)}
+    assert suspicious_keys(spaces, KeyCounts(*(np.zeros(0, np.int64) for _ in range(5))))["hash"].tolist() == []
 
 
 def test_every_message_travels_as_itself() -> None:
@@ -149,7 +151,7 @@ def test_every_message_travels_as_itself() -> None:
 
 def test_an_error_travels_as_itself() -> None:
     for error in (
-        InvalidRecord("line 3: no", hint="look"),
+        InvalidRecord("line 3: no", hint="scan_keys"),
         UniqueViolation("twice", type="P", ids=["a", "b"], row=3),
         ResourceLimitExceeded("rejects", 3, 2),
     ):

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from omnigraph import limits
 from omnigraph.errors import ResourceLimitExceeded
 from omnigraph.spark.cluster import Cluster
-from omnigraph.spark.key_task import KeyOrder, StagedPiece, StoredPiece
+from omnigraph.spark.loading.key_scan import KeyScan, StagedPiece, StoredPiece
 from omnigraph.spark.loading.splits import ParsedSplit
 from omnigraph.spark.loading.stage_task import StageConfig
 from omnigraph.spark.loading.staged import SplitId, Staging
@@ -25,7 +25,7 @@ from omnigraph.storage.tables.datasets import Handle
 from omnigraph.storage.tables.task_staging import read_staged, read_stored, read_whole
 from omnigraph.text_hash import hash_texts
 from omnigraph.write.change import type_of
-from omnigraph.write.load.rules import LINE
+from omnigraph.write.load.valid_rows import LINE
 from omnigraph.write.set_rules import tuple_texts
 
 PLACE = "#place"  # no property can be called so
@@ -48,7 +48,7 @@ class Wanted:
 
 
 def fetch_staged(
-    cluster: Cluster, order: KeyOrder, wanted: Sequence[Wanted], pieces: Sequence[StagedPiece], whole: bool
+    cluster: Cluster, order: KeyScan, wanted: Sequence[Wanted], pieces: Sequence[StagedPiece], whole: bool
 ) -> dict[str, pa.Table]:
     """Rows of the load with one of the wanted keys, by table key, with ``#place``; all columns, or just the ids."""
     tasks = [piece for piece in pieces if any(each.key == piece.key for each in wanted)]
@@ -82,7 +82,7 @@ def too_many_rows(rows: int) -> ResourceLimitExceeded:
     return error
 
 
-def fetch_stored(cluster: Cluster, order: KeyOrder, wanted: Wanted, pieces: Sequence[StoredPiece]) -> pa.Table:
+def fetch_stored(cluster: Cluster, order: KeyScan, wanted: Wanted, pieces: Sequence[StoredPiece]) -> pa.Table:
     """Stored rows with one of the wanted keys: ``id``, the columns of the key, row id and address."""
     columns = sorted({"id", *wanted.columns})
 
@@ -161,7 +161,7 @@ def _skipping(row: int, bad: Sequence[int], before: int) -> int:
     return row
 
 
-def _matching(order: KeyOrder, piece: StagedPiece, wanted: Sequence[Wanted], whole: bool) -> pa.Table:
+def _matching(order: KeyScan, piece: StagedPiece, wanted: Sequence[Wanted], whole: bool) -> pa.Table:
     table = order.tables[piece.key]
     columns = sorted({"id", *(column for each in wanted for column in each.columns)})
     keys = read_staged(table, piece.fragment, columns)
@@ -177,7 +177,7 @@ def _matching(order: KeyOrder, piece: StagedPiece, wanted: Sequence[Wanted], who
     return read_whole(table, handle, piece.fragment).take(pa.array(rows)).append_column(PLACE, places)
 
 
-def _hits(order: KeyOrder, wanted: Wanted, rows: pa.Table) -> pa.Array:
+def _hits(order: KeyScan, wanted: Wanted, rows: pa.Table) -> pa.Array:
     texts = tuple_texts(type_of(order.catalog, wanted.key), rows, wanted.columns)
     present = pc.is_valid(texts)
     hashes = hash_texts(texts.drop_null(), order.secret, wanted.space)

@@ -15,8 +15,8 @@ from omnigraph.progress import ProgressListener, Stage
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.compiled_schema import CompiledSchema
 from omnigraph.spark.cluster import Cluster
-from omnigraph.spark.key_lookup import is_small_against
-from omnigraph.spark.load_check import Checked, LoadCheck, stored_pieces
+from omnigraph.spark.loading.key_scan import is_small_against
+from omnigraph.spark.loading.load_check import Checked, LoadCheck, stored_pieces
 from omnigraph.spark.loading.replace_rows import IdJoin, replace_rows, without_dropped
 from omnigraph.spark.loading.stage_task import StageConfig
 from omnigraph.spark.loading.staged import Staging

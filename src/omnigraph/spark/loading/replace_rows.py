@@ -16,8 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.spark.cluster import Cluster, Task, numbers
-from omnigraph.spark.key_lookup import kept_rows
-from omnigraph.spark.key_task import SIGHTING, SIGHTING_DDL, KeyOrder, Sightings, StagedPiece, StoredPiece
+from omnigraph.spark.loading.key_scan import (
+    KEY_COUNT,
+    KEY_COUNT_DDL,
+    KeyCounter,
+    KeyScan,
+    StagedPiece,
+    StoredPiece,
+    kept_rows,
+)
 from omnigraph.spark.messages import (
     MESSAGE_DDL,
     FragmentsWritten,
@@ -142,36 +149,36 @@ def _places(rows: pa.Table) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns)
 
 
-def _seeing(order: KeyOrder, key: str, join: IdJoin) -> Callable[[pa.Table], pa.Table]:
-    """What is seen of one stored fragment: rows that stay, and rows that are replaced (``hit``)."""
+def _counting(order: KeyScan, key: str, join: IdJoin) -> Callable[[pa.Table], pa.Table]:
+    """The counts of one stored fragment: rows that stay, and rows that are replaced (``hit``)."""
     sizes = {piece.fragment: piece.rows for piece in join.old}
 
     def run(group: pa.Table) -> pa.Table:
         fragment = group.column("fragment")[0].as_py()
         gone = group.filter(group.column("hit")).column("offset").to_numpy()
-        seen = Sightings(order)
-        seen.add(StoredPiece(key, fragment, sizes[fragment]), lambda rows: _among(rows, gone))
-        return pa.Table.from_batches(list(seen.batches()), schema=SIGHTING)
+        counter = KeyCounter(order)
+        counter.add(StoredPiece(key, fragment, sizes[fragment]), lambda rows: _among(rows, gone))
+        return pa.Table.from_batches(list(counter.batches()), schema=KEY_COUNT)
 
     return run
 
 
-def sightings_here(order: KeyOrder, key: str, join: IdJoin) -> list[pa.RecordBatch]:
-    """What is seen of the stored fragments of a small merge."""
+def key_counts_here(order: KeyScan, key: str, join: IdJoin) -> list[pa.RecordBatch]:
+    """The counts of the stored fragments of a small merge."""
     new, old = join.here()
     marked = old.append_column("hit", pc.is_in(old.column("id"), value_set=new.column("id")))
-    see = _seeing(order, key, join)
+    see = _counting(order, key, join)
     return [batch for group in _groups(marked, ["fragment"]) for batch in see(group).to_batches()]
 
 
-def sightings(cluster: Cluster, order: KeyOrder, key: str, join: IdJoin) -> DataFrame:
+def key_counts(cluster: Cluster, order: KeyScan, key: str, join: IdJoin) -> DataFrame:
     """The same on Spark."""
     from pyspark.sql import functions as f
 
     new, old = join.frames(cluster)
     joined = old.join(new.select("id", f.lit(True).alias("hit")), "id", "left")
     marked = joined.select("fragment", "offset", f.coalesce("hit", f.lit(False)).alias("hit"))
-    return marked.groupBy("fragment").applyInArrow(_seeing(order, key, join), SIGHTING_DDL)
+    return marked.groupBy("fragment").applyInArrow(_counting(order, key, join), KEY_COUNT_DDL)
 
 
 def _writing(join: IdJoin) -> Callable[[pa.Table], pa.Table]:

@@ -30,8 +30,8 @@ from omnigraph.storage.tables.datasets import Handle
 from omnigraph.storage.tables.task_staging import StageTable, rows_of, write_rows
 from omnigraph.write.load.load_source import Format, Part
 from omnigraph.write.load.parse_lines import Parsed
-from omnigraph.write.load.rules import LINE, RowBatch
 from omnigraph.write.load.tabular import parse_part
+from omnigraph.write.load.valid_rows import LINE, RowBatch
 
 
 @dataclass(frozen=True, slots=True)

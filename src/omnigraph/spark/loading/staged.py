@@ -13,7 +13,7 @@ from itertools import accumulate
 
 from omnigraph import limits
 from omnigraph.errors import OmniGraphError
-from omnigraph.spark.key_task import StagedPiece
+from omnigraph.spark.loading.key_scan import StagedPiece
 from omnigraph.spark.messages import FragmentStaged, RowRefused, SplitFailed, SplitRead, StagingMessage
 from omnigraph.write.load.gather import LoadRequest, OnError, give_up
 from omnigraph.write.load.violations import Violation, failure

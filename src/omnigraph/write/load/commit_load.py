@@ -24,7 +24,7 @@ from omnigraph.write.change import Mode, type_of
 from omnigraph.write.json_lines import json_lines
 from omnigraph.write.load.gather import FILE, Gathered, LoadRequest, OnError, give_up
 from omnigraph.write.load.reject import POSITION, Candidate, Rejection
-from omnigraph.write.load.rules import LINE
+from omnigraph.write.load.valid_rows import LINE
 from omnigraph.write.load.violations import Violation, placed, rejects_table
 from omnigraph.write.stage_changes import stage_changes, typed_changes
 

@@ -21,8 +21,8 @@ from omnigraph.write.change import Mode, type_of
 from omnigraph.write.load.line_blocks import Block, blocks
 from omnigraph.write.load.load_source import Format, Part, Source, parts_of
 from omnigraph.write.load.parse_lines import Dialect, Parsed, parse_block
-from omnigraph.write.load.rules import LINE
 from omnigraph.write.load.tabular import parse_part
+from omnigraph.write.load.valid_rows import LINE
 from omnigraph.write.load.violations import Violation, failure
 
 #: Blocks of a load are parsed by this many threads. Parsing is Arrow's work, which runs beside Python.

@@ -23,8 +23,8 @@ from omnigraph.errors import OmniGraphError
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, PropertyType, Scalar
 from omnigraph.write.load.json_records import Record, read_record
 from omnigraph.write.load.line_blocks import Block
-from omnigraph.write.load.rules import LINE, RowBatch, valid_rows
 from omnigraph.write.load.text_columns import Unproven, is_temporal, raw_type, stored_column
+from omnigraph.write.load.valid_rows import LINE, RowBatch, valid_rows
 from omnigraph.write.load.violations import Violation, cut
 from omnigraph.write.stored_values import column
 

@@ -26,8 +26,8 @@ from omnigraph.write.load.json_records import json_value, parse_line
 from omnigraph.write.load.line_blocks import read_errors
 from omnigraph.write.load.load_source import Format, Part
 from omnigraph.write.load.parse_lines import Parsed
-from omnigraph.write.load.rules import LINE, valid_rows
 from omnigraph.write.load.text_columns import Unproven, is_temporal, raw_type, stored_column
+from omnigraph.write.load.valid_rows import LINE, valid_rows
 from omnigraph.write.load.violations import Violation, cut
 from omnigraph.write.stored_values import column
 

@@ -1,8 +1,8 @@
-"""Keys that may break a rule → the exact answer, given by the same functions as in the embedded load.
+"""Keys that may break a rule → the exact answer, given by `write/set_rules.py` as in the embedded load.
 
 The rows with such keys come to the driver, with every row whose fate depends on theirs: rows of the same id, edges of
-nodes that may have to go, edges of the same source, and the nodes that those edges point at. On this neighbourhood the
-embedded rules give the same answer as on the whole input.
+nodes that may be rejected, edges of the same source, and the nodes that those edges point at. On these rows the rules
+give the same answer as on the whole input.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ from omnigraph.errors import InvalidRowSet, KeyConflict
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import EdgeType, NodeType
 from omnigraph.spark.cluster import Cluster
-from omnigraph.spark.key_lookup import edges_at
-from omnigraph.spark.key_rules import Verdict
-from omnigraph.spark.key_task import KeyOrder, StagedPiece, StoredPiece
 from omnigraph.spark.loading.fetch import PLACE, Wanted, fetch_staged, fetch_stored, lines_of_rows, too_many_rows
+from omnigraph.spark.loading.key_scan import KeyScan, StagedPiece, StoredPiece, edges_at
+from omnigraph.spark.loading.key_spaces import Suspicion
 from omnigraph.spark.loading.stage_task import StageConfig
 from omnigraph.spark.loading.staged import Staging
 from omnigraph.storage.commit.preparation import Workspace
@@ -32,7 +31,7 @@ from omnigraph.write.change import Change, Mode, type_of
 from omnigraph.write.load.commit_load import candidates_of, placed_error, violations_of
 from omnigraph.write.load.gather import FILE, Gathered, LoadRequest
 from omnigraph.write.load.reject import Rejection
-from omnigraph.write.load.rules import LINE
+from omnigraph.write.load.valid_rows import LINE
 from omnigraph.write.load.violations import Violation
 from omnigraph.write.resolved import Resolved, resolve
 from omnigraph.write.set_rules import single_rows
@@ -43,11 +42,11 @@ _Request = tuple[str, tuple[str, ...], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
-    """Everything needed to look closely."""
+class SuspectContext:
+    """What is needed to read the rows of suspicious keys."""
 
     cluster: Cluster
-    keys: KeyOrder
+    keys: KeyScan
     order: StageConfig
     staging: Staging
     request: LoadRequest
@@ -58,63 +57,63 @@ class Scene:
 
 @dataclass(slots=True)
 class Suspects:
-    """Numbers of keys by space and verdict."""
+    """Hashes of keys by space and suspicion."""
 
-    hashes: dict[tuple[int, Verdict], list[int]] = field(default_factory=dict)
+    hashes: dict[tuple[int, Suspicion], list[int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, rows: Sequence[Any], most: int) -> Suspects:
-        """From what the judging tasks answered: of each kind those that come first in the input."""
+        """From what the find_suspects tasks answered: of each kind those that come first in the input."""
         found = cls()
         ordered = sorted(rows, key=lambda row: (row["place"], row["hash"]))
         for row in ordered:
-            kind = (row["space"], Verdict(row["verdict"]))
+            kind = (row["space"], Suspicion(row["suspicion"]))
             known = found.hashes.setdefault(kind, [])
-            if kind[1] is Verdict.COLLAPSES or len(known) < most:
+            if kind[1] is Suspicion.COLLAPSES or len(known) < most:
                 known.append(row["hash"])
         return found
 
-    def of_kind(self, verdict: Verdict) -> dict[int, list[int]]:
-        return {space: hashes for (space, kind), hashes in self.hashes.items() if kind is verdict}
+    def of_kind(self, suspicion: Suspicion) -> dict[int, list[int]]:
+        return {space: hashes for (space, kind), hashes in self.hashes.items() if kind is suspicion}
 
     @property
     def breaks(self) -> bool:
-        return any(kind is not Verdict.COLLAPSES for _, kind in self.hashes)
+        return any(kind is not Suspicion.COLLAPSES for _, kind in self.hashes)
 
 
-def collapsed(scene: Scene, suspects: Suspects) -> dict[str, list[int]]:
+def collapsed(context: SuspectContext, suspects: Suspects) -> dict[str, list[int]]:
     """Places of the rows that a later row of the same id replaces within the load."""
-    spaces = scene.keys.spaces.all
+    spaces = context.keys.spaces.all
     wanted = [
         Wanted(spaces[space].key, ("id",), space, tuple(hashes))
-        for space, hashes in suspects.of_kind(Verdict.COLLAPSES).items()
+        for space, hashes in suspects.of_kind(Suspicion.COLLAPSES).items()
     ]
     gone = {}
-    for key, rows in fetch_staged(scene.cluster, scene.keys, wanted, scene.pieces, whole=False).items():
+    for key, rows in fetch_staged(context.cluster, context.keys, wanted, context.pieces, whole=False).items():
         last = rows.group_by("id").aggregate([(PLACE, "max")]).column(f"{PLACE}_max").to_numpy()
         gone[key] = np.setdiff1d(rows.column(PLACE).to_numpy(), last).tolist()
     return {key: places for key, places in gone.items() if places}
 
 
-class Close:
-    """The neighbourhood of suspects, and what the rules say about it."""
+class SuspectCheck:
+    """The rows of suspicious keys with those that depend on them, and what the rules say about them."""
 
-    def __init__(self, scene: Scene, suspects: Suspects) -> None:
-        self._scene = scene
+    def __init__(self, context: SuspectContext, suspects: Suspects) -> None:
+        self._context = context
         self._suspects = suspects
-        found = _Neighbourhood(scene).of(suspects)
-        keys = scene.staging.keys
-        rows = {key: found.get(key, _no_rows(scene, key)) for key in keys}
+        found = _DependentRows(context).of(suspects)
+        keys = context.staging.keys
+        rows = {key: found.get(key, _no_rows(context, key)) for key in keys}
         places = {key: rows[key].column(PLACE).to_pylist() for key in keys}
-        lines = lines_of_rows(scene.cluster, scene.order, scene.staging, places)
-        self._gathered = Gathered(files=scene.staging.files, fresh=scene.staging.fresh & set(keys))
+        lines = lines_of_rows(context.cluster, context.order, context.staging, places)
+        self._gathered = Gathered(files=context.staging.files, fresh=context.staging.fresh & set(keys))
         for key in keys:
             where = [lines[key, place] for place in places[key]]
             table = rows[key].drop_columns([PLACE])
             table = table.append_column(LINE, pa.array([line for _, line in where], pa.int64()))
             self._gathered.rows[key] = table.append_column(FILE, pa.array([part for part, _ in where], pa.int32()))
         self._places = places
-        self._candidates = candidates_of(scene.keys.catalog, scene.request, self._gathered)
+        self._candidates = candidates_of(context.keys.catalog, context.request, self._gathered)
 
     def refuse(self) -> None:
         """Raise the violation that an embedded load raises; nothing happens when all suspicions were wrong."""
@@ -123,7 +122,7 @@ class Close:
         except (InvalidRowSet, KeyConflict) as error:
             raise placed_error(self._rejection(limits.LOAD_COUNTED_VIOLATIONS), self._gathered, error) from None
 
-    def settle(self, most: int) -> tuple[list[Violation], dict[str, list[int]]]:
+    def reject(self, most: int) -> tuple[list[Violation], dict[str, list[int]]]:
         """Rows that have to go so that the rest can stay: violations, and places by table key."""
         rejection = self._rejection(most)
         rejection.run()
@@ -133,10 +132,10 @@ class Close:
         return violations_of(self._gathered, rejection), gone
 
     def _rejection(self, most: int) -> Rejection:
-        return Rejection(self._scene.workspace, self._scene.keys.catalog, self._candidates, most, _resolve)
+        return Rejection(self._context.workspace, self._context.keys.catalog, self._candidates, most, _resolve)
 
     def _check(self) -> None:
-        workspace, catalog = self._scene.workspace, self._scene.keys.catalog
+        workspace, catalog = self._context.workspace, self._context.keys.catalog
         resolved: dict[str, Resolved] = {}
         for key, candidate in self._candidates.items():
             change = candidate.change
@@ -148,50 +147,50 @@ class Close:
 
     def _add_removed(self, resolved: dict[str, Resolved]) -> None:
         """What an overwrite takes away, as far as a rule cares."""
-        scene = self._scene
-        if scene.request.mode is not Mode.OVERWRITE:
+        context = self._context
+        if context.request.mode is not Mode.OVERWRITE:
             return
-        for space, hashes in self._suspects.of_kind(Verdict.STRANDED).items():
-            node = scene.keys.spaces.all[space].key
+        for space, hashes in self._suspects.of_kind(Suspicion.STRANDED).items():
+            node = context.keys.spaces.all[space].key
             ids = self._stranded(node, space, hashes)
             self._put(resolved, node, ids)
-        for space, hashes in self._suspects.of_kind(Verdict.COUNTED).items():
-            key = scene.keys.spaces.all[space].key
+        for space, hashes in self._suspects.of_kind(Suspicion.COUNTED).items():
+            key = context.keys.spaces.all[space].key
             wanted = Wanted(key, ("src",), space, tuple(hashes))
-            pieces = scene.stored.get(key, ())
+            pieces = context.stored.get(key, ())
             if pieces:
-                self._put(resolved, key, fetch_stored(scene.cluster, scene.keys, wanted, pieces))
+                self._put(resolved, key, fetch_stored(context.cluster, context.keys, wanted, pieces))
 
     def _put(self, resolved: dict[str, Resolved], key: str, removed: pa.Table) -> None:
         if key not in resolved:
-            type_ = type_of(self._scene.keys.catalog, key)
+            type_ = type_of(self._context.keys.catalog, key)
             columns = ["id", "src", "dst"] if isinstance(type_, EdgeType) else ["id"]
             rows = pa.schema([(name, pa.string()) for name in columns]).empty_table()
             change = Change(key, rows, Mode.OVERWRITE, conformed=True)
-            resolved[key] = _resolve(self._scene.workspace, type_, change, rows, True)
+            resolved[key] = _resolve(self._context.workspace, type_, change, rows, True)
         resolved[key] = replace(resolved[key], removed=removed)
 
     def _stranded(self, node: str, space: int, hashes: Sequence[int]) -> pa.Table:
         """The nodes that edges which stay would lose, as rows with an id."""
-        scene, found = self._scene, []
-        for edge in scene.keys.catalog.edges.values():
-            for column, end in zip(_ENDS, (edge.source, edge.target), strict=True):
-                if f"node:{end}" == node and edge.table_key not in scene.keys.loaded:
+        context, found = self._context, []
+        for edge in context.keys.catalog.edges.values():
+            for column, end in edge.endpoints:
+                if f"node:{end}" == node and edge.table_key not in context.keys.loaded:
                     wanted = Wanted(edge.table_key, (column,), space, tuple(hashes))
-                    rows = fetch_stored(scene.cluster, scene.keys, wanted, scene.stored.get(edge.table_key, ()))
+                    rows = fetch_stored(context.cluster, context.keys, wanted, context.stored.get(edge.table_key, ()))
                     found += rows.column(column).to_pylist()
         return pa.table({"id": pa.array(sorted(set(found)), pa.string())})
 
 
-def _no_rows(scene: Scene, key: str) -> pa.Table:
-    schema = table_schema(type_of(scene.keys.catalog, key))
+def _no_rows(context: SuspectContext, key: str) -> pa.Table:
+    schema = table_schema(type_of(context.keys.catalog, key))
     return pa.schema([*schema, (PLACE, pa.int64())]).empty_table()
 
 
 def _resolve(
     workspace: Workspace, type_: NodeType | EdgeType, change: Change, rows: pa.Table, fresh_ids: bool
 ) -> Resolved:
-    """Like `resolve`, but an overwrite does not read the whole table: what it removes was judged already."""
+    """Like `resolve`, but an overwrite does not read the whole table: what it removes was counted already."""
     if change.mode is not Mode.OVERWRITE:
         return resolve(workspace, type_, change, rows, fresh_ids)
     extra = ("src",) if isinstance(type_, EdgeType) else ()
@@ -199,11 +198,11 @@ def _resolve(
     return Resolved(type_, change, rows, nothing, nothing)
 
 
-class _Neighbourhood:
+class _DependentRows:
     """Gathers rows until no row outside can change what happens to one inside."""
 
-    def __init__(self, scene: Scene) -> None:
-        self._scene = scene
+    def __init__(self, context: SuspectContext) -> None:
+        self._context = context
         self._asked: dict[_Request, set[int]] = {}
         self._rows: dict[str, pa.Table] = {}
 
@@ -217,29 +216,29 @@ class _Neighbourhood:
 
     def _first(self, suspects: Suspects) -> dict[_Request, set[int]]:
         wanted: dict[_Request, set[int]] = {}
-        for (number, verdict), hashes in suspects.hashes.items():
-            space = self._scene.keys.spaces.all[number]
-            if verdict is Verdict.MISSING:
-                for key, column in edges_at(self._scene.keys, space.key):
+        for (number, suspicion), hashes in suspects.hashes.items():
+            space = self._context.keys.spaces.all[number]
+            if suspicion is Suspicion.MISSING:
+                for key, column in edges_at(self._context.keys, space.key):
                     wanted.setdefault((key, (column,), number), set()).update(hashes)
-            elif verdict not in (Verdict.STRANDED, Verdict.COLLAPSES):
+            elif suspicion not in (Suspicion.STRANDED, Suspicion.COLLAPSES):
                 wanted.setdefault((space.key, space.columns, number), set()).update(hashes)
         return wanted
 
     def _next(self, new: Mapping[str, pa.Table]) -> dict[_Request, set[int]]:
         """What depends on rows that may have to go."""
-        spaces = self._scene.keys.spaces
+        spaces = self._context.keys.spaces
         wanted: dict[_Request, set[int]] = {}
         for key, rows in new.items():
             ids = spaces.ids_of(key)
             if ids is not None:
                 self._want(wanted, (key, ("id",), ids.number), rows.column("id"))
-                for edge, column in edges_at(self._scene.keys, key):
+                for edge, column in edges_at(self._context.keys, key):
                     self._want(wanted, (edge, (column,), ids.number), rows.column("id"))
             for space in spaces.others_of(key, "card"):
                 self._want(wanted, (key, ("src",), space.number), rows.column("src"))
-                if self._scene.request.mode is Mode.MERGE:
-                    handle = self._scene.workspace.readable(key)
+                if self._context.request.mode is Mode.MERGE:
+                    handle = self._context.workspace.readable(key)
                     before = find_rows(handle, rows.column("id").combine_chunks(), columns=("src",))
                     self._want(wanted, (key, ("src",), space.number), before.column("src"))
         return wanted
@@ -248,27 +247,27 @@ class _Neighbourhood:
         """The nodes that gathered edges point at."""
         wanted: dict[_Request, set[int]] = {}
         for key, rows in self._rows.items():
-            type_ = type_of(self._scene.keys.catalog, key)
+            type_ = type_of(self._context.keys.catalog, key)
             if not isinstance(type_, EdgeType):
                 continue
-            for column, node in zip(_ENDS, (type_.source, type_.target), strict=True):
-                space = self._scene.keys.spaces.ids_of(f"node:{node}")
-                if space is not None and f"node:{node}" in self._scene.keys.loaded:
+            for column, node in type_.endpoints:
+                space = self._context.keys.spaces.ids_of(f"node:{node}")
+                if space is not None and f"node:{node}" in self._context.keys.loaded:
                     self._want(wanted, (f"node:{node}", ("id",), space.number), rows.column(column))
         return wanted
 
     def _want(self, wanted: dict[_Request, set[int]], request: _Request, texts: pa.ChunkedArray) -> None:
-        hashes = hash_texts(texts.combine_chunks().drop_null(), self._scene.keys.secret, request[2])
+        hashes = hash_texts(texts.combine_chunks().drop_null(), self._context.keys.secret, request[2])
         more = set(hashes.tolist()) - self._asked.get(request, set())
         if more:
             wanted.setdefault(request, set()).update(more)
 
     def _fetched(self, wanted: Mapping[_Request, set[int]]) -> dict[str, pa.Table]:
         """Rows that were not here before."""
-        scene = self._scene
+        context = self._context
         asked = self._asked_for({**wanted, **self._moved(wanted)})
         new = {}
-        for key, rows in fetch_staged(scene.cluster, scene.keys, asked, scene.pieces, whole=True).items():
+        for key, rows in fetch_staged(context.cluster, context.keys, asked, context.pieces, whole=True).items():
             known = self._rows.get(key)
             if known is not None:
                 fresh = np.isin(rows.column(PLACE).to_numpy(), known.column(PLACE).to_numpy(), invert=True)
@@ -288,13 +287,13 @@ class _Neighbourhood:
 
     def _moved(self, wanted: Mapping[_Request, set[int]]) -> dict[_Request, set[int]]:
         """In a merge, edges that leave a source count there too."""
-        scene, found = self._scene, dict[_Request, set[int]]()
+        context, found = self._context, dict[_Request, set[int]]()
         for (key, columns, number), hashes in wanted.items():
-            ids, stored = scene.keys.spaces.ids_of(key), scene.stored.get(key)
-            if scene.request.mode is not Mode.MERGE or scene.keys.spaces.all[number].kind != "card":
+            ids, stored = context.keys.spaces.ids_of(key), context.stored.get(key)
+            if context.request.mode is not Mode.MERGE or context.keys.spaces.all[number].kind != "card":
                 continue
             if ids is not None and stored:
-                rows = fetch_stored(scene.cluster, scene.keys, Wanted(key, columns, number, tuple(hashes)), stored)
+                rows = fetch_stored(context.cluster, context.keys, Wanted(key, columns, number, tuple(hashes)), stored)
                 request = (key, ("id",), ids.number)
                 self._want(found, request, rows.column("id"))
                 found.setdefault(request, set()).update(wanted.get(request, ()))

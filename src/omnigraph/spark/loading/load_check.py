@@ -1,7 +1,7 @@
-"""The rules about rows together, as a Spark job: every key of the load and of the tables is seen, brought together and
-judged; the few that may break a rule are looked at closely.
+"""The set rules of a load as a Spark job: tasks count how the keys of the load and of the tables are used, the counts
+of a key come together, and the few keys that may break a rule are checked exactly.
 
-The rules themselves are `key_rules.py` (over numbers) and `write/set_rules.py` (exactly, for suspects).
+`key_spaces.py` narrows the keys; the rules themselves are `write/set_rules.py`.
 """
 
 from __future__ import annotations
@@ -16,23 +16,26 @@ import pyarrow as pa
 from omnigraph import limits
 from omnigraph.progress import Stage
 from omnigraph.spark.cluster import Cluster, Task, numbers
-from omnigraph.spark.key_lookup import Asked, asked_of, is_looked_up, look_up
-from omnigraph.spark.key_rules import spaces_of
-from omnigraph.spark.key_task import (
-    SIGHTING,
-    SIGHTING_DDL,
+from omnigraph.spark.loading.key_scan import (
+    KEY_COUNT,
+    KEY_COUNT_DDL,
     SUSPECT_DDL,
-    KeyOrder,
+    IndexLookups,
+    KeyScan,
     StagedPiece,
     StoredPiece,
     columns_of,
-    judging,
-    look,
+    find_suspects,
+    is_looked_up,
+    look_up_keys,
+    lookups_of,
+    scan_keys,
 )
-from omnigraph.spark.loading.replace_rows import IdJoin, sightings, sightings_here
+from omnigraph.spark.loading.key_spaces import spaces_of
+from omnigraph.spark.loading.replace_rows import IdJoin, key_counts, key_counts_here
 from omnigraph.spark.loading.stage_task import StageConfig
 from omnigraph.spark.loading.staged import Staging
-from omnigraph.spark.suspects import Close, Scene, Suspects, collapsed
+from omnigraph.spark.loading.suspect_rows import SuspectCheck, SuspectContext, Suspects, collapsed
 from omnigraph.storage.commit.preparation import Workspace
 from omnigraph.storage.tables.datasets import Handle, TableVersion
 from omnigraph.storage.tables.task_staging import StageTable, stored_fragments
@@ -87,7 +90,7 @@ class LoadCheck:
         self._workspace = workspace
         loaded = {key: key in staging.fresh for key in staging.keys}
         stored = {key: self._address(key) for key, pin in workspace.snapshot.pins.items() if pin.row_count}
-        self._keys = KeyOrder(
+        self._keys = KeyScan(
             order.catalog,
             spaces_of(order.catalog, loaded, request.mode),
             request.mode,
@@ -113,26 +116,26 @@ class LoadCheck:
         rejects = self._request.on_error is OnError.REJECT
         while True:
             suspects = self._suspects(stage)
-            if rejects and suspects.breaks and self._settled(suspects):
+            if rejects and suspects.breaks and self._rejected(suspects):
                 continue
-            gone = collapsed(self._scene(), suspects)  # a row that is rejected replaces nobody, so these come later
+            gone = collapsed(self._context(), suspects)  # a row that is rejected replaces nobody, so these come later
             if gone:
                 self._drop(gone)
                 continue
             if suspects.breaks and not rejects:
-                Close(self._scene(), suspects).refuse()
+                SuspectCheck(self._context(), suspects).refuse()
             self._refuse_emptying()
             return self._checked
 
-    def _settled(self, suspects: Suspects) -> bool:
+    def _rejected(self, suspects: Suspects) -> bool:
         """Leave rows out so that the others can stay; whether there were any. Raises what nobody can be blamed for."""
-        close = Close(self._scene(), suspects)
-        violations, gone = close.settle(self._request.tolerated - len(self._checked.rejected))
+        check = SuspectCheck(self._context(), suspects)
+        violations, gone = check.reject(self._request.tolerated - len(self._checked.rejected))
         if gone:
             self._reject(violations, gone)
         else:
             self._refuse_emptying()
-            close.refuse()
+            check.refuse()
         return bool(gone)
 
     def _refuse_emptying(self) -> None:
@@ -160,8 +163,8 @@ class LoadCheck:
             piece for key in self._staging.keys for piece in self._staging.pieces(key, self._checked.dropped_of(key))
         ]
 
-    def _scene(self) -> Scene:
-        return Scene(
+    def _context(self) -> SuspectContext:
+        return SuspectContext(
             self._cluster,
             self._keys,
             self._order,
@@ -176,13 +179,13 @@ class LoadCheck:
         if not self._keys.spaces.all:
             return Suspects()
         most = max(_LOOKED_AT, self._request.tolerated + 1)
-        return Suspects.of(self._judged(stage), most)
+        return Suspects.of(self._suspicious(stage), most)
 
-    def _judged(self, stage: Stage) -> list[Any]:
-        """Everything that is seen of every key, judged."""
+    def _suspicious(self, stage: Stage) -> list[Any]:
+        """The keys that may break a rule, by all counts of every key."""
         staged = [piece for piece in self._pieces() if columns_of(self._keys, piece.key, staged=True)]
         plain: list[Any] = list(staged)
-        looked_up: list[tuple[str, Asked]] = []
+        looked_up: list[tuple[str, IndexLookups]] = []
         joins: dict[str, IdJoin] = {}
         for key, stored in self._stored.items():
             asked = self._looked_up(key, stored)
@@ -193,29 +196,29 @@ class LoadCheck:
                 joins[key] = IdJoin(self._keys.tables[key], self._keys.stored[key], pieces, stored)
             else:
                 plain += stored
-        tasks, verdict = _packed(plain), judging(self._keys.spaces)
-        looking = look_up(self._keys, looked_up, staged)
+        tasks, narrow = _packed(plain), find_suspects(self._keys.spaces)
+        looking = look_up_keys(self._keys, looked_up, staged)
         rows = sum(piece.rows for piece in plain)
         if self._cluster.runs_here(rows) and all(self._cluster.runs_here(each.rows) for each in joins.values()):
-            seen = list(look(self._keys, tasks)(numbers(len(tasks))))
-            seen += looking(numbers(len(looked_up)))
+            counts = list(scan_keys(self._keys, tasks)(numbers(len(tasks))))
+            counts += looking(numbers(len(looked_up)))
             for key, join in joins.items():
-                seen += sightings_here(self._keys, key, join)
-            return _judged_here(verdict, seen)
-        frame = self._cluster.each(len(tasks), look(self._keys, tasks), SIGHTING_DDL)
+                counts += key_counts_here(self._keys, key, join)
+            return _narrowed_here(narrow, counts)
+        frame = self._cluster.each(len(tasks), scan_keys(self._keys, tasks), KEY_COUNT_DDL)
         if looked_up:
-            frame = frame.union(self._cluster.each(len(looked_up), looking, SIGHTING_DDL))
+            frame = frame.union(self._cluster.each(len(looked_up), looking, KEY_COUNT_DDL))
         for key, join in joins.items():
-            frame = frame.union(sightings(self._cluster, self._keys, key, join))
+            frame = frame.union(key_counts(self._cluster, self._keys, key, join))
         parts = min(self._cluster.cores * limits.SHUFFLES_PER_CORE, len(tasks) + 2 * len(joins))
-        judged = frame.repartition(max(1, parts), "hash").mapInArrow(verdict, SUSPECT_DDL)
-        return self._cluster.collect(judged, stage)
+        suspicious = frame.repartition(max(1, parts), "hash").mapInArrow(narrow, SUSPECT_DDL)
+        return self._cluster.collect(suspicious, stage)
 
-    def _looked_up(self, key: str, stored: Sequence[StoredPiece]) -> Asked | None:
+    def _looked_up(self, key: str, stored: Sequence[StoredPiece]) -> IndexLookups | None:
         """What to look up in a table by its indexes; None when it is better read as a whole."""
         if self._request.mode is Mode.OVERWRITE:
             return None
-        asked = asked_of(self._keys, key, replaces=self._may_replace(key))
+        asked = lookups_of(self._keys, key, replaces=self._may_replace(key))
         rows = {each: self._staging.counts[each] for each in self._staging.keys}
         return asked if is_looked_up(self._workspace.readable(key), asked, rows, stored) else None
 
@@ -226,17 +229,17 @@ class LoadCheck:
         return is_merged and bool(counts)
 
 
-def _judged_here(verdict: Task, seen: Sequence[pa.RecordBatch]) -> list[Any]:
-    """What is judged in this process: some keys at a time, so that memory is little more than what was seen."""
-    table = pa.Table.from_batches(seen, schema=SIGHTING)
+def _narrowed_here(narrow: Task, counts: Sequence[pa.RecordBatch]) -> list[Any]:
+    """The same in this process: some keys at a time, so that memory is little more than the counts."""
+    table = pa.Table.from_batches(counts, schema=KEY_COUNT)
     parts = max(1, -(-table.num_rows // limits.KEY_TASK_ROWS))
     if parts == 1:
-        return [row for batch in verdict(iter(seen)) for row in batch.to_pylist()]
+        return [row for batch in narrow(iter(counts)) for row in batch.to_pylist()]
     found: list[Any] = []
     numbers_of_parts = table.column("hash").to_numpy() % parts
     for part in range(parts):
         own = table.filter(pa.array(numbers_of_parts == part))
-        found += [row for batch in verdict(iter(own.to_batches())) for row in batch.to_pylist()]
+        found += [row for batch in narrow(iter(own.to_batches())) for row in batch.to_pylist()]
     return found
 
 
