@@ -1,4 +1,4 @@
-"""A tour of OmniGraph on a library of some thousand records: load it with Spark, ask, branch, merge, break, look back.
+"""A tour of OmniGraph on a library of some thousand records: load, query, branch, merge, crash, time travel.
 
 Run it with `make demo`. Everything lands in `demo-out/`, ready to play with; the last lines say how.
 """
@@ -40,13 +40,13 @@ def main(target: Path) -> None:
 
 
 def make(uri: Path) -> og.Graph:
-    say("1. A graph from a schema")
+    say("1. Create a graph from a schema")
     tell(*(line for line in SCHEMA.read_text("utf-8").splitlines() if line.startswith(("node", "edge"))))
     return og.init(uri, SCHEMA, actor="act-anna")
 
 
 def load(graph: og.Graph, data: Path) -> str:
-    say("2. Six files through Spark, one commit")
+    say("2. Load six files with Spark, as one commit")
     runpy.run_path(str(LIBRARY / "make_data.py"))["write"](data)
     try:
         done = graph.load(data, "append", engine="spark")
@@ -61,7 +61,7 @@ def load(graph: og.Graph, data: Path) -> str:
 
 
 def ask(graph: og.Graph) -> None:
-    say("3. Questions: a pattern in, rows out")
+    say("3. Query: a pattern in, rows out")
     tell("the most borrowed fiction")
     show(graph.query(QUERIES, "popular", {"shelf": "fiction"}))
     tell("where 'mentions' lead to from book 1000, within two steps")
@@ -71,7 +71,7 @@ def ask(graph: og.Graph) -> None:
 
 
 def work_aside(graph: og.Graph) -> None:
-    say(f"4. A branch: work on '{BRANCH}', main does not notice")
+    say(f"4. Work on the branch '{BRANCH}'; main is unchanged")
     graph.branches.create(BRANCH)
     graph.mutate(QUERIES, "move_shelf", {"isbn": "1002", "shelf": "science"}, branch=BRANCH)
     graph.mutate(QUERIES, "lend", {"reader": reader(graph), "isbn": "1899", "day": "2025-04-01"}, branch=BRANCH)
@@ -80,7 +80,7 @@ def work_aside(graph: og.Graph) -> None:
 
 
 def compare(graph: og.Graph) -> None:
-    say(f"5. What is different on '{BRANCH}'")
+    say(f"5. Diff between main and '{BRANCH}'")
     for change in graph.diff("main", BRANCH):
         before, after = ((image or {}).get("properties", {}) for image in (change.before, change.after))
         what = ", ".join(f"{name}: {before.get(name)} → {after.get(name)}" for name in change.changed) or str(after)
@@ -88,7 +88,7 @@ def compare(graph: og.Graph) -> None:
 
 
 def merge(graph: og.Graph) -> None:
-    say("6. Main moves the same book meanwhile: a merge that conflicts, and its resolution")
+    say("6. Main moves the same book too: a merge conflict, and its resolution")
     current = shelf(graph, "main")
     other = next(name for name in ("history", "fiction") if name != current)
     graph.mutate(QUERIES, "move_shelf", {"isbn": "1002", "shelf": other})
@@ -103,7 +103,7 @@ def merge(graph: og.Graph) -> None:
 
 
 def keep_the_rules(graph: og.Graph) -> None:
-    say("7. Rules are kept: nothing lands when one row is wrong")
+    say("7. One wrong row refuses the whole write")
     try:
         graph.mutate(QUERIES, "lend", {"reader": "nobody", "isbn": "1001", "day": "2025-04-02"})
     except og.OmniGraphError as error:
@@ -111,7 +111,7 @@ def keep_the_rules(graph: og.Graph) -> None:
 
 
 def survive(graph: og.Graph, uri: Path) -> None:
-    say("8. A writer is killed in the middle of its commit; the next one finishes its work")
+    say("8. A writer is killed in the middle of its commit; the next write finishes it")
     code = (
         f"import omnigraph as og\ng = og.open({str(uri)!r}, actor='act-unlucky')\n"
         'g.mutate(\'query q() { insert Reader { handle: "zz-late", name: "Zz Late" } }\')\n'
@@ -126,7 +126,7 @@ def survive(graph: og.Graph, uri: Path) -> None:
 
 
 def look_back(graph: og.Graph, loaded: str) -> None:
-    say("9. The past stays readable")
+    say("9. Time travel: older states stay readable")
     for entry in reversed(graph.commits.list()):
         tell(f"v{entry.version:<3} {entry.id}  {entry.actor or '-'}{'  (merge)' if entry.merged_parent else ''}")
     tell(f"shelf of 1002 right after the load: {shelf(graph, at=loaded)}; now: {shelf(graph)}")

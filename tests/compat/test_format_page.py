@@ -67,7 +67,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[og.Graph
     root = folder / "g.omni"
     records: dict[str, dict[str, Any]] = {}
 
-    def look(name: str) -> None:
+    def look(name: str, *_: object) -> None:
         for file in (root / "__recovery").glob("*.json"):
             records[file.name] = json.loads(file.read_text())
 
@@ -326,7 +326,7 @@ def test_every_field_of_a_lease_and_a_claim_is_on_the_page(
     bucket, _, prefix = s3_root.removeprefix("s3://").partition("/")
     client = s3.client()
 
-    def look(name: str) -> None:
+    def look(name: str, *_: object) -> None:
         if name == "init.after_tables_created":
             claims.append(client.get_object(Bucket=bucket, Key=f"{prefix}/__recovery/init.claim")["Body"].read())
 
