@@ -20,7 +20,7 @@ from tests.support.source_tree import ROOT
 #: Public names that carry no docstring of their own.
 _ALIASES = {
     "ProgressListener": "A function that is told about the progress of a load; takes a `Progress`.",
-    "errors": "Every error, as one tree of classes .",
+    "errors": "Every error, as one tree of classes.",
 }
 
 _API_HEAD = """# Public names

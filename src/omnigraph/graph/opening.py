@@ -87,7 +87,7 @@ def open_graph(
     store = GraphStore(_directory(parse_location(uri)))
     store.snapshot(ids.MAIN)
     if mode == "rw":
-        _put_in_order(store)
+        _finish_interrupted_work(store)
     return Graph(store, _read_schema(store, mode), mode=mode, actor=ids.actor_id(actor))
 
 
@@ -97,7 +97,7 @@ def _directory(location: Location) -> Location:
     return location
 
 
-def _put_in_order(store: GraphStore) -> None:
+def _finish_interrupted_work(store: GraphStore) -> None:
     """Migrate an old layout, finish interrupted writes and schema changes, fill the mirrors."""
     from omnigraph.history.schema_apply import resolve_staging
     from omnigraph.storage.metadata.commit_mirror import catch_up, follows
@@ -129,7 +129,7 @@ def _read_schema(store: GraphStore, mode: str) -> CompiledSchema:
             raise
     accepted = read_schema(store.objects, main)
     if mode == "rw" and _are_accepted(store, files):
-        _put_schema_files_right(store, accepted)
+        _repair_schema_files(store, accepted)
     return accepted
 
 
@@ -139,7 +139,7 @@ def _are_accepted(store: GraphStore, files: Mapping[str, bytes | None]) -> bool:
     return all(known is not None and schema_files.kept(store.objects, known) is not None for known in hashes)
 
 
-def _put_schema_files_right(store: GraphStore, accepted: CompiledSchema) -> None:
+def _repair_schema_files(store: GraphStore, accepted: CompiledSchema) -> None:
     """The files are copies of what the head says. A change that was just made visible may still be writing them, or
     something that came late has written older ones; unless the schema changed again, they get what the head says."""
     from omnigraph.storage.objects.locks import CONTROL
