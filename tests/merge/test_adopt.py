@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -37,7 +38,9 @@ def snapshot(branch: str, place: tuple[str, int] | None) -> ManifestSnapshot:
         lineage = None if place[0] == "main" else place[0]
         made = f"{place[0]}-{place[1]}"
         pins["node:A"] = Pin("node:A", "nodes/a", place[1], lineage, 1, pin_metadata("/g/nodes/a", place[1], made))
-    return ManifestSnapshot(branch, 1, None, pins, {}, {}, None, lineage=None if branch == "main" else branch)
+    return ManifestSnapshot(
+        branch, 1, None, pins, {}, {}, cast(Any, None), lineage=None if branch == "main" else branch
+    )
 
 
 @pytest.mark.parametrize(("base", "source", "target", "disposition", "pointer"), PLANS)

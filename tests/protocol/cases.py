@@ -11,6 +11,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any, cast
 from unittest.mock import patch
 
 from omnigraph import ids
@@ -53,7 +54,7 @@ def append_both(store: SimulatedStore, mark: str) -> object:
 
 
 def _rows(workspace: Workspace, key: str) -> Counter[str]:
-    return Counter(workspace.readable(key).rows())
+    return Counter(cast(Any, workspace.readable(key)).rows())
 
 
 def increment(store: SimulatedStore, mark: str) -> object:

@@ -269,7 +269,7 @@ class SimulatedPublisher:
                     f"publish v{commit.version}",
                     lambda: world.put_version(manifest.PATH, lineage, commit.version, version),
                 )
-                return Published(commit, replace(staged.after, handle=handle))
+                return Published(commit, replace(staged.after, handle=cast(Any, handle)))
             except CommitConflictError:
                 pass
         newest = store.read_lineage(BranchRef(base.branch, base.identity, None, 0, lineage))
@@ -277,7 +277,7 @@ class SimulatedPublisher:
         return Published(found, newest) if found else None
 
     def find(self, snapshot: ManifestSnapshot, commit_id: str) -> Commit | None:
-        return cast(State, snapshot.handle.rows()).commits.get(commit_id)
+        return cast(State, cast(Any, snapshot.handle).rows()).commits.get(commit_id)
 
 
 class SimulatedSections:
@@ -311,7 +311,7 @@ class SimulatedStore(GraphStore):
         self, ref: BranchRef, known: ManifestSnapshot | None = None, *, migrate_layout: bool = False
     ) -> ManifestSnapshot:
         handle = self._newest_manifest(ref)
-        state = cast(State, handle.rows())
+        state = cast(State, cast(Any, handle).rows())
         return ManifestSnapshot(
             ref.name, handle.version, state.head, state.pins, {}, {}, handle, ref.identity, None, ref.lineage
         )

@@ -12,8 +12,8 @@ import pytest
 import omnigraph as og
 from omnigraph import limits
 from omnigraph.storage.tables import fragment_pruning
-from omnigraph.storage.tables.datasets import Handle
 from omnigraph.storage.tables.fragment_pruning import fragments_to_search
+from omnigraph.storage.tables.lance_types import LanceTable, as_dataset
 from omnigraph.storage.tables.row_lookup import find_rows
 from omnigraph.write.change import Mode
 from tests.support.small_graphs import people, persons, without
@@ -29,15 +29,15 @@ def _forget() -> None:
     fragment_pruning._kept = fragment_pruning.id_columns()
 
 
-def _table(graph: og.Graph, branch: str = "main", at: int | None = None) -> Handle:
+def _table(graph: og.Graph, branch: str = "main", at: int | None = None) -> LanceTable:
     pins = (graph._store.snapshot(branch) if at is None else graph._store.snapshot_at(branch, at)).pins
     return graph._store.table(pins["node:Person"])
 
 
-def _read_bytes(handle: Handle, wanted: str) -> int:
-    handle.io_stats_incremental()
+def _read_bytes(handle: LanceTable, wanted: str) -> int:
+    as_dataset(handle).io_stats_incremental()
     find_rows(handle, pa.array([wanted]))
-    return int(handle.io_stats_incremental().read_bytes)
+    return int(as_dataset(handle).io_stats_incremental().read_bytes)
 
 
 def test_looking_for_a_new_id_reads_nothing_of_what_this_process_wrote(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from omnigraph.storage.metadata import commit_log, manifest
 from omnigraph.storage.metadata.manifest import Commit, Pin
 from omnigraph.storage.metadata.manifest_snapshot import fold
 from omnigraph.storage.tables.datasets import TableVersion
+from omnigraph.storage.tables.lance_types import as_dataset
 from omnigraph.storage.tables.stage_columns import stage_new
 from omnigraph.storage.tables.stage_rows import stage_overwrite
 from omnigraph.write.change import Change
@@ -91,7 +92,7 @@ def test_a_merge_with_no_table_moved_is_one_commit_that_keeps_the_commits_of_its
     assert source.id not in {each.id for each in commit_log.mirrored_commits(graph._store.tables, ids.MAIN)}
     again = _run(graph._store, lambda _: merged)
     assert again.parent == commit.id
-    assert graph._store.snapshot(ids.MAIN).handle.count_rows(f"object_id = '{source.id}'") == 1
+    assert as_dataset(graph._store.snapshot(ids.MAIN).handle).count_rows(f"object_id = '{source.id}'") == 1
 
 
 def test_labels_are_kept_in_the_commit_and_find_it(tmp_path: Path) -> None:
@@ -143,7 +144,7 @@ def test_a_version_that_is_handed_to_another_lineage_has_one_row(tmp_path: Path)
     assert graph.snapshot().tables["node:Person"] == handed
     _both_ways(graph._store)
     row = manifest.version_id("node:Person", pin.version)
-    assert graph._store.snapshot(ids.MAIN).handle.count_rows(f"object_id = '{row}'") == 1
+    assert as_dataset(graph._store.snapshot(ids.MAIN).handle).count_rows(f"object_id = '{row}'") == 1
 
 
 def test_a_new_table_is_made_by_the_commit_that_shows_it(tmp_path: Path) -> None:

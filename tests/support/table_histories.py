@@ -14,6 +14,7 @@ import pyarrow as pa
 
 import omnigraph as og
 from omnigraph.storage.metadata.manifest import Pin, table_version_of
+from omnigraph.storage.tables.lance_types import as_dataset
 from omnigraph.write.change import Change, Mode
 
 KEY = "node:Item"
@@ -121,7 +122,7 @@ class TableHistory:
         handle = self.tables.newest(self._main().location)
         names = [row["id"] for row in handle.to_table(columns=["id"]).to_pylist()]
         if names:
-            handle.delete(f"id = '{self.random.choice(names)}'")
+            as_dataset(handle).delete(f"id = '{self.random.choice(names)}'")
             self.record_raw("delete")
 
     def _write(self, kind: str, change: Change) -> None:

@@ -13,6 +13,7 @@ from lance import LanceDataset
 
 import omnigraph as og
 from omnigraph.storage.metadata.manifest import table_version_of
+from omnigraph.storage.tables.lance_types import as_dataset
 from omnigraph.storage.tables.row_lookup import find_rows
 from omnigraph.write.change import Change, Mode
 
@@ -36,8 +37,7 @@ def graph(tmp_path_factory: pytest.TempPathFactory) -> og.Graph:
 
 def _handle(graph: og.Graph, key: str) -> LanceDataset:
     pin = graph.snapshot().tables[key]
-    handle: LanceDataset = graph._store.tables.at(table_version_of(pin))
-    return handle
+    return as_dataset(graph._store.tables.at(table_version_of(pin)))
 
 
 @pytest.mark.parametrize(("key", "column"), [("node:P", "id"), ("edge:E", "src"), ("edge:E", "dst"), ("edge:E", "id")])

@@ -32,7 +32,8 @@ from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
 from omnigraph.storage.objects.error_mapping import STORE_EXCEPTIONS
 from omnigraph.storage.objects.locks import CONTROL
 from omnigraph.storage.recovery.sweep import discard_records, heal_branch
-from omnigraph.storage.tables.datasets import Handle, TableVersion
+from omnigraph.storage.tables.datasets import TableVersion
+from omnigraph.storage.tables.lance_types import LanceTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ def _free_entry(store: GraphStore, name: str, parent: str) -> tuple[BranchEntry,
     return entry, found[1] if found is not None else None
 
 
-def _forked(store: GraphStore, entry: BranchEntry, parent: BranchRef, version: int) -> Handle:
+def _forked(store: GraphStore, entry: BranchEntry, parent: BranchRef, version: int) -> LanceTable:
     try:
         return store.tables.fork(TableVersion(manifest.PATH, parent.lineage, version), entry.lineage)
     except StorageError as error:

@@ -34,7 +34,8 @@ from omnigraph.spark.session import active_session, require_spark
 from omnigraph.storage.commit.preparation import PreparedTable, Workspace
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.tables.blob_columns import has_blobs
-from omnigraph.storage.tables.datasets import Handle, TableVersion
+from omnigraph.storage.tables.datasets import TableVersion
+from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.row_equality import differing_rows
 from omnigraph.storage.tables.row_lookup import RowIds, RowLocations, locate, rows_at
 from omnigraph.storage.tables.table_scan import AdaptiveBatches, TableAt
@@ -201,7 +202,7 @@ def _key_columns(type_: NodeType | EdgeType) -> set[str]:
     return {"id", *ends, *(name for columns in type_.uniques for name in columns)}
 
 
-def _key_rows(handle: Handle, row_ids: npt.NDArray[np.uint64], columns: Sequence[str]) -> pa.Table:
+def _key_rows(handle: LanceTable, row_ids: npt.NDArray[np.uint64], columns: Sequence[str]) -> pa.Table:
     """Columns of rows, as long as each of them fits into one array of this process."""
     sizes, parts = dict.fromkeys(columns, 0), [rows_at(handle, row_ids[:0], columns)]
     for start in range(0, len(row_ids), limits.KEY_TASK_ROWS):
@@ -250,7 +251,7 @@ def _by_chunk(chunks: pa.Table) -> Iterator[pa.Table]:
         yield chunks.filter(pc.equal(chunks.column(CHUNK), number))
 
 
-def _write_given(table: StageTable, handle: Handle, given: pa.Table, replaced: RowLocations) -> list[str]:
+def _write_given(table: StageTable, handle: LanceTable, given: pa.Table, replaced: RowLocations) -> list[str]:
     if given.num_rows == 0:
         return []
     others = _kept(given.column("id").combine_chunks(), replaced)
@@ -325,7 +326,7 @@ def staging(theirs: TableAt, target: StageTable, columns: Sequence[str]) -> Grou
     return run
 
 
-def write_put(target: StageTable, handle: Handle, rows: pa.Table, kept: npt.NDArray[np.int64]) -> list[str]:
+def write_put(target: StageTable, handle: LanceTable, rows: pa.Table, kept: npt.NDArray[np.int64]) -> list[str]:
     """Stage rows, either all new or each with the row id of the row that it replaces."""
     written = write_rows(target, handle, rows.select(handle.schema.names))
     if kept[0] == NEW:
@@ -362,7 +363,7 @@ def _gathered(batches: Iterator[pa.Table]) -> Iterator[pa.Table]:
         yield pa.concat_tables(waiting)
 
 
-def _pace(handle: Handle) -> AdaptiveBatches:
+def _pace(handle: LanceTable) -> AdaptiveBatches:
     most = limits.DELTA_BLOB_BATCH_ROWS if has_blobs(handle.schema) else limits.DELTA_BATCH_ROWS
     return AdaptiveBatches(most, limits.DELTA_BATCH_BYTES)
 

@@ -29,7 +29,8 @@ from omnigraph.storage.objects.error_mapping import store_errors
 from omnigraph.storage.objects.location import Location
 from omnigraph.storage.objects.locks import Sections
 from omnigraph.storage.objects.object_store import ObjectStore
-from omnigraph.storage.tables.datasets import Handle, Tables, TableVersion
+from omnigraph.storage.tables.datasets import Tables, TableVersion
+from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.recent_changes import RecentChanges
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ class GraphStore:
             handle = migrate.to_current(self.tables, handle, ref.lineage)
         return _read(handle, ref)
 
-    def _manifest_after(self, ref: BranchRef, known: ManifestSnapshot) -> Handle:
+    def _manifest_after(self, ref: BranchRef, known: ManifestSnapshot) -> LanceTable:
         """The newest manifest of main by the number of its version; looking for the newest of many takes longer."""
         with contextlib.suppress(HistoricalVersionReclaimed), store_errors("look at the manifest"):
             return self.tables.at(TableVersion(manifest.PATH, None, known.handle.latest_version, known.identity))
@@ -140,7 +141,7 @@ class GraphStore:
         with self._lock:
             self._newest[snapshot.branch] = snapshot
 
-    def adopt_fork(self, entry: BranchEntry, source: ManifestSnapshot, handle: Handle) -> None:
+    def adopt_fork(self, entry: BranchEntry, source: ManifestSnapshot, handle: LanceTable) -> None:
         """Remember the first state of a branch that was just made from a state in the current layout: it is the same,
         row by row, in the same fragments."""
         if handle.version == source.version:
@@ -156,7 +157,7 @@ class GraphStore:
             return known
         return _read(self._manifest_at(ref, version), ref)
 
-    def _manifest_at(self, ref: BranchRef, version: int) -> Handle:
+    def _manifest_at(self, ref: BranchRef, version: int) -> LanceTable:
         try:
             if 0 < version < _VERSIONS:
                 return self.tables.at(TableVersion(manifest.PATH, ref.lineage, version, ref.identity))
@@ -170,7 +171,7 @@ class GraphStore:
                 ) from error
         raise HistoricalVersionReclaimed(f"branch '{ref.name}' has no version {version}", version=version)
 
-    def table(self, pin: Pin) -> Handle:
+    def table(self, pin: Pin) -> LanceTable:
         """The table that a pin names.
 
         Raises:
@@ -254,7 +255,7 @@ class GraphStore:
         with self._lock:
             self._newest.pop(branch, None)
 
-    def _newest_manifest(self, ref: BranchRef) -> Handle:
+    def _newest_manifest(self, ref: BranchRef) -> LanceTable:
         handle = self.tables.newest_or_none(manifest.PATH, ref.lineage)
         if handle is None:
             if ref.name == ids.MAIN:
@@ -269,7 +270,7 @@ def ref_of(entry: BranchEntry) -> BranchRef:
     return BranchRef(entry.name, entry.identity, entry.parent, entry.parent_version, entry.lineage)
 
 
-def _read(handle: Handle, ref: BranchRef) -> ManifestSnapshot:
+def _read(handle: LanceTable, ref: BranchRef) -> ManifestSnapshot:
     with store_errors("read the manifest", handle):
         return replace(read_snapshot(handle, ref.name), identity=ref.identity, lineage=ref.lineage)
 

@@ -29,8 +29,9 @@ from omnigraph.storage.objects.error_mapping import READ_EXCEPTIONS, panics_as_d
 from omnigraph.storage.objects.location import Location
 from omnigraph.storage.tables import digests
 from omnigraph.storage.tables.blob_columns import AS_BYTES, is_blob
-from omnigraph.storage.tables.datasets import Handle, Tables, TableVersion
+from omnigraph.storage.tables.datasets import Tables, TableVersion
 from omnigraph.storage.tables.filters import equals, one_of
+from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.row_lookup import is_understood, select_rows
 
 #: Rows of a data file that a deep `verify` holds at once, and the address space of the process that reads them, in
@@ -51,7 +52,7 @@ def damage_of(error: Exception) -> str:
     return error.message if isinstance(error, OmniGraphError) else reason(error)
 
 
-def files_damage(handle: Handle) -> str | None:
+def files_damage(handle: LanceTable) -> str | None:
     """Why a data file of this version, or the list of deleted rows that belongs to it, cannot be used."""
     try:
         handle.validate()
@@ -60,7 +61,7 @@ def files_damage(handle: Handle) -> str | None:
     return None
 
 
-def made_by(handle: Handle) -> str | None:
+def made_by(handle: LanceTable) -> str | None:
     """Id of the transaction that made this version; None when it left no trace."""
     try:
         transaction = handle.read_transaction(handle.version)
@@ -69,20 +70,20 @@ def made_by(handle: Handle) -> str | None:
     return None if transaction is None else str(transaction.uuid)
 
 
-def stream(handle: Handle, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def stream(handle: LanceTable, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Columns of every row, a bounded number of rows at a time."""
     with store_errors("read a table", handle):
         if handle.get_fragments():
             yield from handle.scanner(columns=list(columns), batch_size=limits.VERIFY_BATCH_ROWS).to_batches()
 
 
-def indexes(handle: Handle) -> list[Any]:
+def indexes(handle: LanceTable) -> list[Any]:
     """The indexes of a table."""
     with store_errors("read the indexes of a table"):
         return list(handle.describe_indices())
 
 
-def index_damage(handle: Handle, index: Any) -> str | None:
+def index_damage(handle: LanceTable, index: Any) -> str | None:
     """Why an index gives no answer, or a wrong one; a few rows are looked up through it."""
     column = index.field_names[0]
     try:
@@ -98,7 +99,7 @@ def index_damage(handle: Handle, index: Any) -> str | None:
     return None
 
 
-def _sample(handle: Handle, index: Any, column: str) -> pa.Table:
+def _sample(handle: LanceTable, index: Any, column: str) -> pa.Table:
     """A few rows that the index covers and that have a value, from its first and last fragments."""
     covered = sorted({number for segment in index.segments for number in segment.fragment_ids})
     present = {fragment.fragment_id: fragment for fragment in handle.get_fragments()}
@@ -113,7 +114,7 @@ def _sample(handle: Handle, index: Any, column: str) -> pa.Table:
     return rows.filter(rows.column(column).is_valid())
 
 
-def _wrong_lookup(handle: Handle, name: str, column: str, sample: pa.Table) -> str | None:
+def _wrong_lookup(handle: LanceTable, name: str, column: str, sample: pa.Table) -> str | None:
     values = sample.column(column).combine_chunks()
     if not is_understood(values.type):
         handle.index_statistics(name)  # opens it, which is all that can be asked of it here
@@ -123,7 +124,7 @@ def _wrong_lookup(handle: Handle, name: str, column: str, sample: pa.Table) -> s
     return f"it does not find {len(lost)} of {sample.num_rows} rows that are there" if lost else None
 
 
-def _search(handle: Handle, column: str, value: pa.Scalar, kind: str) -> None:
+def _search(handle: LanceTable, column: str, value: pa.Scalar, kind: str) -> None:
     if "inverted" in kind:
         searched: dict[str, Any] = {"full_text_query": {"columns": [column], "query": value.as_py()}}
     else:
@@ -153,7 +154,7 @@ class DataFile:
         return [found[place] for _, place in self.columns] if found is not None else None
 
 
-def recorded_digests(handle: Handle) -> dict[str, str]:
+def recorded_digests(handle: LanceTable) -> dict[str, str]:
     """All digests that an open manifest has, by the name of the data file."""
     with store_errors("read the manifest"):
         scanner = handle.scanner(columns=["metadata"], filter=equals("object_type", manifest.TABLE_VERSION))
@@ -161,7 +162,7 @@ def recorded_digests(handle: Handle) -> dict[str, str]:
     return {name: digest for text in texts for name, digest in manifest.digests_of(text).items()}
 
 
-def data_files(handle: Handle) -> list[DataFile]:
+def data_files(handle: LanceTable) -> list[DataFile]:
     """The data files of one version of a table."""
     owners = {number: field.name() for field in handle.lance_schema.fields() for number in _numbers(field)}
     return [
@@ -180,7 +181,9 @@ def _numbers(field: Any) -> list[int]:
     return [field.id(), *(number for child in field.children() for number in _numbers(child))]
 
 
-def read_digests(handle: Handle, fragment: int, columns: Sequence[str], after_batch: Callable[[], None]) -> list[str]:
+def read_digests(
+    handle: LanceTable, fragment: int, columns: Sequence[str], after_batch: Callable[[], None]
+) -> list[str]:
     """The digests of some columns of a fragment, from what can be read now."""
     with store_errors("read a data file"), panics_as_damage():
         found = digests.of_batches(_batches(handle, fragment, list(columns), after_batch))
@@ -188,7 +191,7 @@ def read_digests(handle: Handle, fragment: int, columns: Sequence[str], after_ba
 
 
 def _batches(
-    handle: Handle, fragment: int, columns: list[str], after_batch: Callable[[], None]
+    handle: LanceTable, fragment: int, columns: list[str], after_batch: Callable[[], None]
 ) -> Iterator[pa.RecordBatch]:
     blobs = any(is_blob(handle.schema.field(name)) for name in columns)
     scanner = handle.scanner(

@@ -16,8 +16,8 @@ from omnigraph.errors import HistoricalVersionReclaimed
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.manifest import Pin, table_version_of
 from omnigraph.storage.objects.error_mapping import store_errors
-from omnigraph.storage.tables.datasets import Handle
 from omnigraph.storage.tables.filters import one_of
+from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.recent_changes import TableChange as TableChange
 from omnigraph.storage.tables.row_lookup import row_ids_in_metadata, rows_at, select_rows
 
@@ -33,7 +33,7 @@ class TableReader:
         self.pin = pin
 
     @property
-    def handle(self) -> Handle:
+    def handle(self) -> LanceTable:
         return self._store.table(self.pin)
 
     @property
@@ -92,7 +92,7 @@ class TableReader:
             return self._compared(older, past, now, columns, most) if _columns(past) == _columns(now) else None
 
     def _compared(
-        self, older: TableReader, past: Handle, now: Handle, columns: Sequence[str], most: int
+        self, older: TableReader, past: LanceTable, now: LanceTable, columns: Sequence[str], most: int
     ) -> list[TableChange] | None:
         # A process that asks once never compares, and does not pay for what compares.
         from omnigraph.storage.delta.fragment_diff import OpenedTable, moved_rows, plan
@@ -138,13 +138,13 @@ class TableReader:
         return pa.schema(fields).empty_table()
 
 
-def _is_as_written(handle: Handle) -> bool:
+def _is_as_written(handle: LanceTable) -> bool:
     """Whether no row was ever replaced or removed. Then Lance finds a row id by arithmetic; otherwise its first take of
     a version learns where every row id lies, and a filter on row ids is cheaper."""
     fragments = handle.get_fragments()
     return len(fragments) <= limits.SMALL_FRAGMENTS and not any(each.metadata.deletion_file for each in fragments)
 
 
-def _columns(handle: Handle) -> list[tuple[str, int]]:
+def _columns(handle: LanceTable) -> list[tuple[str, int]]:
     """Columns by name and field id: a column that was dropped and added again has its name but none of its values."""
     return [(field.name(), field.id()) for field in handle.lance_schema.fields()]

@@ -44,8 +44,8 @@ from omnigraph.storage.commit.sidecar import WriterKind
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.manifest import Commit
 from omnigraph.storage.objects.user_files import text_of
-from omnigraph.storage.tables.datasets import Handle
 from omnigraph.storage.tables.filters import ColumnFilter, equals
+from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.row_lookup import find_rows, select_rows
 from omnigraph.write.change import Change, Mode
 from omnigraph.write.identity import with_ids
@@ -295,7 +295,7 @@ class PendingRows:
         handle: the table as it is stored.
     """
 
-    def __init__(self, type_: NodeType | EdgeType, handle: Handle) -> None:
+    def __init__(self, type_: NodeType | EdgeType, handle: LanceTable) -> None:
         self.type = type_
         self._handle = handle
         self._schema = table_schema(type_)

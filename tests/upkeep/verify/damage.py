@@ -17,6 +17,7 @@ from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
 from omnigraph.storage.metadata import manifest
 from omnigraph.storage.tables.datasets import version_file
+from omnigraph.storage.tables.lance_types import as_dataset
 from omnigraph.storage.tables.stage_rows import StagedTransaction
 
 SCHEMA = """
@@ -86,7 +87,9 @@ def append_raw(graph: og.Graph, key: str, *rows: dict[str, Any], branch: str = "
     def prepare(workspace: Workspace) -> Prepared[None]:
         pin, handle = workspace.writable(key)
         table = pa.Table.from_pylist(list(rows), schema=handle.schema)
-        fragments = write_fragments(table, handle, schema=handle.schema, mode="append", data_storage_version="2.2")
+        fragments = write_fragments(
+            table, as_dataset(handle), schema=handle.schema, mode="append", data_storage_version="2.2"
+        )
         staged = StagedTransaction(lance.LanceOperation.Append(fragments), handle.version, pin.row_count + len(rows))
         return Prepared(None, {key: PreparedTable(pin, handle, staged, reads_rows=False)})
 

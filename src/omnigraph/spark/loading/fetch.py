@@ -21,7 +21,7 @@ from omnigraph.spark.loading.splits import ParsedSplit
 from omnigraph.spark.loading.stage_task import StageConfig
 from omnigraph.spark.loading.staged import SplitId, Staging
 from omnigraph.spark.messages import LinesFound, RowsFetched, encode
-from omnigraph.storage.tables.datasets import Handle
+from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.task_staging import read_staged, read_stored, read_whole
 from omnigraph.text_hash import hash_texts
 from omnigraph.write.change import type_of
@@ -173,7 +173,7 @@ def _matching(order: KeyScan, piece: StagedPiece, wanted: Sequence[Wanted], whol
     places = pa.array(rows + piece.first)
     if len(rows) == 0 or not whole:
         return keys.select(["id"]).take(pa.array(rows)).append_column(PLACE, places)
-    handle: Handle = table.open()
+    handle: LanceTable = table.open()
     return read_whole(table, handle, piece.fragment).take(pa.array(rows)).append_column(PLACE, places)
 
 

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from omnigraph import limits
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.spark.loading.key_spaces import KeyCounts, KeySpace, KeySpaces, KeyUse, suspicious_keys
-from omnigraph.storage.tables.datasets import Handle
+from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.row_lookup import find_rows, is_understood
 from omnigraph.storage.tables.table_indexes import missing_parts
 from omnigraph.storage.tables.task_staging import StageTable, read_staged, read_stored
@@ -311,7 +311,7 @@ def edges_at(order: KeyScan, node: str) -> list[tuple[str, str]]:
 
 
 def is_looked_up(
-    handle: Handle, asked: IndexLookups, rows_by_type: Mapping[str, int], stored: Sequence[StoredPiece]
+    handle: LanceTable, asked: IndexLookups, rows_by_type: Mapping[str, int], stored: Sequence[StoredPiece]
 ) -> bool:
     """Whether the index knows nearly all of a table, and the load asks for a small part of it."""
     values = [sum(rows_by_type.get(key, 0) for key, _ in sources) for sources in asked.by.values()]
@@ -320,7 +320,7 @@ def is_looked_up(
     return all(is_small_against(handle, column, count, stored) for column, count in zip(asked.by, values, strict=True))
 
 
-def is_small_against(handle: Handle, column: str, values: int, stored: Sequence[StoredPiece]) -> bool:
+def is_small_against(handle: LanceTable, column: str, values: int, stored: Sequence[StoredPiece]) -> bool:
     """Whether so many values are found by the index of a column without reading much of the table."""
     most = sum(piece.rows for piece in stored) * limits.INDEX_LOOKUP_SHARE
     if values > most or not is_understood(handle.schema.field(column).type):

@@ -37,7 +37,8 @@ from omnigraph.spark.loading.stage_task import StageConfig
 from omnigraph.spark.loading.staged import Staging
 from omnigraph.spark.loading.suspect_rows import SuspectCheck, SuspectContext, Suspects, collapsed
 from omnigraph.storage.commit.preparation import Workspace
-from omnigraph.storage.tables.datasets import Handle, TableVersion
+from omnigraph.storage.tables.datasets import TableVersion
+from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.task_staging import StageTable, stored_fragments
 from omnigraph.write.change import Mode
 from omnigraph.write.load.commit_load import in_input_order, refuse_emptying
@@ -67,7 +68,7 @@ class Checked:
         return self.dropped.get(key, {})
 
 
-def stored_pieces(key: str, handle: Handle) -> list[StoredPiece]:
+def stored_pieces(key: str, handle: LanceTable) -> list[StoredPiece]:
     return [StoredPiece(key, number, rows) for number, rows in stored_fragments(handle) if rows]
 
 

@@ -26,7 +26,7 @@ from omnigraph.spark.messages import (
     TaskError,
     encode,
 )
-from omnigraph.storage.tables.datasets import Handle
+from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.task_staging import StageTable, rows_of, write_rows
 from omnigraph.write.load.load_source import Format, Part
 from omnigraph.write.load.parse_lines import Parsed
@@ -143,7 +143,7 @@ class _Buffer:
     def __init__(self, key: str, table: StageTable) -> None:
         self._key = key
         self._table = table
-        self._handle: Handle = None
+        self._handle: LanceTable | None = None
         self._rows: list[pa.Table] = []
         self._ranges: list[RowRange] = []
         self._bytes = 0

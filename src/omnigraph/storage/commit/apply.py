@@ -27,7 +27,8 @@ from omnigraph.storage.metadata import manifest
 from omnigraph.storage.metadata.manifest import Pin
 from omnigraph.storage.objects import durable
 from omnigraph.storage.objects.error_mapping import READ_EXCEPTIONS, STORE_EXCEPTIONS, CommitConflictError, reason
-from omnigraph.storage.tables.datasets import Handle, is_ours, maker, version_file
+from omnigraph.storage.tables.datasets import is_ours, maker, version_file
+from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.stage_rows import StagedTransaction
 
 #: The table could not be looked at.
@@ -58,16 +59,16 @@ def location_of(table: TableIntent) -> str:
     return table.location
 
 
-def slot(newest: Handle | None, table: TableIntent) -> Slot:
+def slot(newest: LanceTable | None, table: TableIntent) -> Slot:
     """Who has the version that a table of a record is to become."""
     version = newest.version if newest is not None else 0
     if version < table.post_commit_pin:
         return Slot.FREE if version == table.expected_version else Slot.TAKEN
-    found = maker(newest, table.post_commit_pin)
+    found = maker(newest, table.post_commit_pin) if newest is not None else None
     return Slot.OURS if found is not None and found.uuid == staged_of(table).uuid else Slot.TAKEN
 
 
-def clear_drift(store: GraphStore, pin: Pin) -> Handle:
+def clear_drift(store: GraphStore, pin: Pin) -> LanceTable:
     """A table at a version on top of all others with the content that the graph shows.
 
     Versions above the one that is shown belong to writers that lost their race, or died: if all of them are ours they
@@ -96,7 +97,7 @@ def clear_drift(store: GraphStore, pin: Pin) -> Handle:
     return restored
 
 
-def commit_table(store: GraphStore, handle: Handle | None, table: TableIntent, operation_id: str) -> Handle:
+def commit_table(store: GraphStore, handle: LanceTable | None, table: TableIntent, operation_id: str) -> LanceTable:
     """Commit a staged transaction on a handle at the expected version and sync it. Without a handle, make the table.
 
     Raises:
@@ -126,7 +127,7 @@ def commit_table(store: GraphStore, handle: Handle | None, table: TableIntent, o
     return committed
 
 
-def _in_slot(store: GraphStore, table: TableIntent, failure: Exception | None) -> Handle:
+def _in_slot(store: GraphStore, table: TableIntent, failure: Exception | None) -> LanceTable:
     """The version that a commit was made for, if its transaction made it: it landed and its answer was lost, or
     somebody finished it for its writer. Then what its writer did later landed elsewhere and is not shown."""
     try:

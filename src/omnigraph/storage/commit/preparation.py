@@ -21,7 +21,8 @@ from omnigraph.errors import StorageError
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.manifest import Commit, Pin, table_version_of
 from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
-from omnigraph.storage.tables.datasets import Handle, TableVersion
+from omnigraph.storage.tables.datasets import TableVersion
+from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.stage_rows import StagedTransaction
 
 #: What a preparation found out besides the change itself: counts, a plan, rejected rows.
@@ -40,7 +41,7 @@ class PreparedTable:
     """
 
     pin: Pin
-    handle: Handle | None
+    handle: LanceTable | None
     staged: StagedTransaction
     reads_rows: bool
 
@@ -123,19 +124,19 @@ class Workspace:
         """How many tables are worked on at once: on a disk that takes processors, on an object store it is waiting."""
         return min(limits.TABLE_THREADS, os.cpu_count() or 1) if self.store.location.is_local else limits.TABLE_THREADS
 
-    def writable(self, table_key: str) -> tuple[Pin, Handle]:
+    def writable(self, table_key: str) -> tuple[Pin, LanceTable]:
         """A table to stage on, and its pin on the lineage that the commit goes to. The first write of a branch to a
         table forks it."""
         pin = self.snapshot.pins[table_key]
         own, handle = writable(self.store, self.snapshot, pin)
         return (pin if own == pin.branch else replace(pin, branch=own)), handle
 
-    def readable(self, table_key: str) -> Handle:
+    def readable(self, table_key: str) -> LanceTable:
         pin = self.snapshot.pins[table_key]
         return self.store.table(pin)
 
 
-def writable(store: GraphStore, snapshot: ManifestSnapshot, pin: Pin) -> tuple[str | None, Handle]:
+def writable(store: GraphStore, snapshot: ManifestSnapshot, pin: Pin) -> tuple[str | None, LanceTable]:
     """A table at its pin, on a lineage that only the snapshot's branch commits to: its name and the table."""
     if snapshot.lineage is None or snapshot.owns(pin.branch):
         return pin.branch, store.table(pin)
@@ -149,7 +150,7 @@ def writable(store: GraphStore, snapshot: ManifestSnapshot, pin: Pin) -> tuple[s
     return own, handle
 
 
-def _forked(store: GraphStore, pin: Pin, lineage: str) -> Handle | None:
+def _forked(store: GraphStore, pin: Pin, lineage: str) -> LanceTable | None:
     """The fork of this name that begins at the pin, made if need be; None when another one has the name."""
     found = store.tables.ref(pin.location, lineage)
     if found is None:
@@ -165,7 +166,7 @@ def _forked(store: GraphStore, pin: Pin, lineage: str) -> Handle | None:
     return handle if _content(handle) == _content(store.table(pin)) else None
 
 
-def _content(handle: Handle) -> list[tuple[int, list[str], str | None]]:
+def _content(handle: LanceTable) -> list[tuple[int, list[str], str | None]]:
     """What a version consists of. On a disk a branch that was made again has the name and numbers of the former one."""
     return [
         (each.fragment_id, [file.path for file in each.metadata.files], _deletions(each.metadata))
@@ -177,7 +178,7 @@ def _deletions(fragment: Any) -> str | None:
     return fragment.deletion_file.path(fragment.id) if fragment.deletion_file is not None else None
 
 
-def _fork(store: GraphStore, pin: Pin, lineage: str) -> Handle:
+def _fork(store: GraphStore, pin: Pin, lineage: str) -> LanceTable:
     failpoints.reach("fork.before_create")
     handle = store.tables.fork(table_version_of(pin), lineage)
     failpoints.reach("fork.post_create_pre_open")

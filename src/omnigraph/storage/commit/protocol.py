@@ -42,7 +42,7 @@ from omnigraph.storage.objects import durable
 from omnigraph.storage.objects.error_mapping import store_errors
 from omnigraph.storage.objects.locks import Fence
 from omnigraph.storage.recovery.sweep import heal_branch
-from omnigraph.storage.tables.datasets import Handle
+from omnigraph.storage.tables.lance_types import LanceTable
 
 Report = TypeVar("Report")
 
@@ -259,14 +259,14 @@ def _finish(store: GraphStore, record: Sidecar) -> None:
     sidecar.remove(store.objects, record.operation_id)
 
 
-def _places(store: GraphStore, prepared: AnyPrepared) -> dict[str, Handle | None]:
+def _places(store: GraphStore, prepared: AnyPrepared) -> dict[str, LanceTable | None]:
     """What each table is committed on: the version that the graph shows, or a copy of it above all others."""
     tables = prepared.tables
     looks = map if store.location.is_local else _threads().map
     return dict(zip(tables, looks(partial(_place, store), tables.values()), strict=True))
 
 
-def _place(store: GraphStore, table: PreparedTable) -> Handle | None:
+def _place(store: GraphStore, table: PreparedTable) -> LanceTable | None:
     """A look at an object store takes a while. None for a table that the write is going to make."""
     with store_errors(f"look at table '{table.pin.table_key}'"):
         if table.handle is None or table.handle.latest_version == table.pin.version:
@@ -280,7 +280,7 @@ def _record(
     identity: _Identity[Any],
     base: ManifestSnapshot,
     prepared: AnyPrepared,
-    places: dict[str, Handle | None],
+    places: dict[str, LanceTable | None],
 ) -> Sidecar:
     merged = prepared.merged
     return Sidecar(
@@ -320,7 +320,7 @@ def _shown(prepared: AnyPrepared) -> dict[str, Pin]:
 
 
 def _intent(
-    store: GraphStore, base: ManifestSnapshot, key: str, table: PreparedTable, place: Handle | None
+    store: GraphStore, base: ManifestSnapshot, key: str, table: PreparedTable, place: LanceTable | None
 ) -> TableIntent:
     shown, stands = base.version_of(key), int(place.version) if place is not None else 0
     return TableIntent(
@@ -335,8 +335,8 @@ def _intent(
     )
 
 
-def _commit_tables(store: GraphStore, record: Sidecar, places: dict[str, Handle | None]) -> list[Handle]:
-    def commit_one(table: TableIntent) -> Handle:
+def _commit_tables(store: GraphStore, record: Sidecar, places: dict[str, LanceTable | None]) -> list[LanceTable]:
+    def commit_one(table: TableIntent) -> LanceTable:
         failpoints.reach("write.before_table_commit", record.kind)
         handle = commit_table(store, places[table.table_key], table, record.operation_id)
         failpoints.reach("write.after_table_commit", record.kind)
@@ -368,7 +368,7 @@ def _lose(store: GraphStore, identity: _Identity[Any], record: Sidecar, base: Ma
 
 
 def _settle(
-    store: GraphStore, record: Sidecar, places: dict[str, Handle | None], fence: Fence, error: OmniGraphError
+    store: GraphStore, record: Sidecar, places: dict[str, LanceTable | None], fence: Fence, error: OmniGraphError
 ) -> OmniGraphError:
     """A step after A failed. Only a record of which something landed is ever finished; so with nothing there, the
     record gone and nobody in this section since, the write never happened. Otherwise its outcome is open."""
@@ -391,7 +391,7 @@ def _settle(
     )
 
 
-def _may_have_landed(store: GraphStore, table: TableIntent, places: dict[str, Handle | None]) -> bool:
+def _may_have_landed(store: GraphStore, table: TableIntent, places: dict[str, LanceTable | None]) -> bool:
     place = places[table.table_key]
     with store_errors(f"look at table '{table.table_key}'"):
         if place is not None and int(place.latest_version) == table.expected_version:

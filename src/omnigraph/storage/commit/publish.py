@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from typing import Any
+from typing import Any, cast
 
 import lance
 import pyarrow as pa
@@ -36,9 +36,13 @@ from omnigraph.storage.metadata.manifest import Commit, Head, Hidden, Pin
 from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
 from omnigraph.storage.objects import durable
 from omnigraph.storage.objects.error_mapping import STORE_EXCEPTIONS, CommitConflictError, store_errors
-from omnigraph.storage.tables.datasets import DATA_STORAGE_VERSION, Handle, version_file
+from omnigraph.storage.tables.datasets import DATA_STORAGE_VERSION, version_file
 from omnigraph.storage.tables.filters import one_of
+from omnigraph.storage.tables.lance_types import LanceTable, as_dataset
 from omnigraph.storage.tables.row_lookup import select_rows
+
+#: The handle of a state that is not committed yet.
+_NO_HANDLE = cast(LanceTable, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +145,7 @@ def _stage(store: GraphStore, base: ManifestSnapshot, change: GraphChange, owner
     head = Head(commit.id, commit.parent, epoch, commit.version, change.schema or base.schema)
     pins, hidden = _after(base, change)
     after = ManifestSnapshot(
-        base.branch, commit.version, head, pins, hidden, {}, None, base.identity, lineage=base.lineage
+        base.branch, commit.version, head, pins, hidden, {}, _NO_HANDLE, base.identity, lineage=base.lineage
     )
     with store_errors("stage the publish"):
         operation, present, recent = _write_rows(base, change, commit, after)
@@ -210,7 +214,7 @@ def _attempt(store: GraphStore, staged: StagedPublish, operation_id: str) -> Pub
     )
     failpoints.reach("publish.before_commit")
     try:
-        handle = lance.LanceDataset.commit(base.handle, transaction, max_retries=0)
+        handle = lance.LanceDataset.commit(as_dataset(base.handle), transaction, max_retries=0)
         failpoints.reach("publish.lost_ack")
     except CommitConflictError as error:
         return _look(store, base, commit, error)
@@ -342,7 +346,7 @@ def _rows_to_replace(base: ManifestSnapshot, replaced: list[str]) -> dict[int, l
     return {fragment_id: sorted(found) for fragment_id, found in offsets.items()}
 
 
-def _history_to_merge(handle: Handle) -> set[int]:
+def _history_to_merge(handle: LanceTable) -> set[int]:
     """Old fragments that this publish should rewrite as one: the youngest, while they are of similar size.
 
     Full ones are left alone, and with them what is older, so that the order of fragments stays that of time.
@@ -362,15 +366,15 @@ def _history_to_merge(handle: Handle) -> set[int]:
     return chosen
 
 
-def _history(handle: Handle, fragment_ids: set[int], replaced: list[str]) -> pa.Table:
+def _history(handle: LanceTable, fragment_ids: set[int], replaced: list[str]) -> pa.Table:
     """The rows of the past in some fragments; rows of the present are written anew by the publish."""
     rows = handle.scanner(fragments=[handle.get_fragment(number) for number in sorted(fragment_ids)]).to_table()
     return manifest.past_rows(rows, replaced)
 
 
-def _write(handle: Handle, rows: pa.Table) -> list[Any]:
+def _write(handle: LanceTable, rows: pa.Table) -> list[Any]:
     return write_fragments(
-        rows, handle, schema=manifest.SCHEMA, mode="append", data_storage_version=DATA_STORAGE_VERSION
+        rows, as_dataset(handle), schema=manifest.SCHEMA, mode="append", data_storage_version=DATA_STORAGE_VERSION
     )
 
 

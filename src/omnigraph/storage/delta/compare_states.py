@@ -30,7 +30,8 @@ from omnigraph.storage.delta.fragment_diff import OpenedTable, plan, rows_by_row
 from omnigraph.storage.delta.matched_columns import Matched, match, side_of
 from omnigraph.storage.metadata.manifest import Pin, table_version_of
 from omnigraph.storage.objects.error_mapping import READ_EXCEPTIONS, store_errors
-from omnigraph.storage.tables.datasets import Handle, Tables
+from omnigraph.storage.tables.datasets import Tables
+from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.row_equality import Mask
 from omnigraph.storage.tables.row_lookup import ROW_ID
 
@@ -54,7 +55,7 @@ def _versions_are_exact(tables: Tables, before: Pin, after: Pin) -> bool:
     return all(_is_understood(handle, version) for version in range(old.version + 1, new.version + 1))
 
 
-def _version_candidates(before: Handle, after: Handle) -> Candidates:
+def _version_candidates(before: LanceTable, after: LanceTable) -> Candidates:
     """Rows that the version columns name. Only where `_versions_are_exact` says so."""
     if before.version > after.version:
         return _version_candidates(after, before).reversed()
@@ -66,7 +67,7 @@ def _version_candidates(before: Handle, after: Handle) -> Candidates:
         return Candidates(rows_by_row_id(before, np.unique(replaced)), new)
 
 
-def _touched(handle: Handle, begin: int) -> tuple[RowSet, Mask]:
+def _touched(handle: LanceTable, begin: int) -> tuple[RowSet, Mask]:
     """Rows that were written after a version, and which of them existed then.
 
     Lance's delta could give them too, but as complete rows; this reads ids and numbers only.
@@ -91,7 +92,7 @@ def _same_lineage(tables: Tables, old: Pin, new: Pin) -> bool:
     return ref is not None and (ref.parent_branch, ref.parent_version) == (old.branch, old.version)
 
 
-def _is_understood(handle: Handle, version: int) -> bool:
+def _is_understood(handle: LanceTable, version: int) -> bool:
     try:
         transaction = handle.read_transaction(version)
         if transaction is None:
@@ -102,7 +103,7 @@ def _is_understood(handle: Handle, version: int) -> bool:
         return False
 
 
-def _moves_nothing(handle: Handle, version: int) -> bool:
+def _moves_nothing(handle: LanceTable, version: int) -> bool:
     """Whether a version shows the same rows in the same files as the one before, as when numbers are reserved."""
     older, newer = handle.checkout_version(version - 1), handle.checkout_version(version)
     found = plan(older, newer)
@@ -144,7 +145,7 @@ def require_comparable(tables: Tables, before: Pin | None, after: Pin | None) ->
     """
     old = _handle(tables, before) if before else None
     new = _handle(tables, after) if after else None
-    if before and after and before.row_count and after.row_count:
+    if old is not None and new is not None and before and after and before.row_count and after.row_count:
         match(after.table_key, old, new)
 
 
@@ -180,14 +181,14 @@ def _nothing() -> RowChanges:
     return RowChanges(no_rows(), no_rows(), no_rows(), no_rows())
 
 
-def _all(before: Handle, after: Handle) -> Candidates:
+def _all(before: LanceTable, after: LanceTable) -> Candidates:
     return Candidates(_every_row(before), _every_row(after))
 
 
-def _every_row(handle: Handle) -> RowSet:
+def _every_row(handle: LanceTable) -> RowSet:
     with store_errors("read a table", handle):
         return rows_of(handle.scanner(columns=[ID], with_row_id=True).to_table())
 
 
-def _handle(tables: Tables, pin: Pin) -> Handle:
+def _handle(tables: Tables, pin: Pin) -> LanceTable:
     return tables.at(table_version_of(pin))

@@ -21,7 +21,8 @@ from omnigraph import limits
 from omnigraph.storage.delta.changed_rows import ID, Candidates, RowSet, no_rows, rows_of
 from omnigraph.storage.delta.matched_columns import Matched, TableSide
 from omnigraph.storage.objects.error_mapping import READ_EXCEPTIONS, store_errors
-from omnigraph.storage.tables.datasets import Handle, Tables, TableVersion
+from omnigraph.storage.tables.datasets import Tables, TableVersion
+from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.row_lookup import RowIds, existing_rows, row_ids_in_metadata, rows_at_addresses
 
 Offsets = npt.NDArray[np.int64]
@@ -37,7 +38,7 @@ class OpenedTable:
 
     tables: Tables
     version: TableVersion
-    handle: Handle
+    handle: LanceTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +165,7 @@ class FragmentPlan:
     rewritten_rows: int
 
 
-def plan(before: Handle, after: Handle) -> FragmentPlan:
+def plan(before: LanceTable, after: LanceTable) -> FragmentPlan:
     """Compare the fragment lists of two states of one dataset."""
     with store_errors("compare two versions of a table", before, after):
         old, new = _shapes(before), _shapes(after)
@@ -215,14 +216,14 @@ def _complete(side: TableSide, whole: list[Any], moved: MovedRows) -> pa.Table:
     return rows_at_addresses(side.handle, np.concatenate([moved.addresses, *every]), columns)
 
 
-def _row_bytes(handle: Handle) -> float:
+def _row_bytes(handle: LanceTable) -> float:
     """What a row takes on the disk, on average."""
     pieces = [fragment.metadata for fragment in handle.get_fragments()]
     size = sum(file.file_size_bytes or 0 for piece in pieces for file in piece.files)
     return float(size / max(1, sum(piece.physical_rows for piece in pieces)))
 
 
-def rows_by_row_id(handle: Handle, row_ids: RowIds) -> RowSet:
+def rows_by_row_id(handle: LanceTable, row_ids: RowIds) -> RowSet:
     """Those of the row ids that exist, with their ids."""
     if len(row_ids) == 0:
         return no_rows()
@@ -236,7 +237,7 @@ class _Shape:
     rows: int
 
 
-def _shapes(handle: Handle) -> dict[int, _Shape]:
+def _shapes(handle: LanceTable) -> dict[int, _Shape]:
     shapes = {}
     for fragment in handle.get_fragments():
         meta = fragment.metadata

@@ -18,7 +18,7 @@ from omnigraph import limits
 from omnigraph.errors import ChangeSchemaBoundary
 from omnigraph.storage.objects.error_mapping import store_errors
 from omnigraph.storage.tables.blob_columns import is_blob
-from omnigraph.storage.tables.datasets import Handle
+from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.row_lookup import ROW_ADDRESS, ROW_ID, RowIds, places_of, plain_field, rows_at
 
 #: Rows of a comparison that are kept for whoever asks for their images next.
@@ -49,7 +49,7 @@ class TableSide:
         blob_columns: positions of columns whose values may be large.
     """
 
-    handle: Handle
+    handle: LanceTable
     columns: tuple[str, ...]
     schema: pa.Schema
     blob_columns: tuple[int, ...]
@@ -144,14 +144,14 @@ class Matched:
     same_columns: bool
 
 
-def side_of(handle: Handle) -> TableSide:
+def side_of(handle: LanceTable) -> TableSide:
     """A state on its own."""
     fields = [plain_field(field) for field in handle.schema]
     names = tuple(field.name for field in fields)
     return TableSide(handle, names, pa.schema(fields), _blob_positions(handle, names))
 
 
-def match(table_key: str, before: Handle, after: Handle) -> Matched:
+def match(table_key: str, before: LanceTable, after: LanceTable) -> Matched:
     """Bring two states under common names.
 
     Raises:
@@ -176,11 +176,11 @@ def match(table_key: str, before: Handle, after: Handle) -> Matched:
     )
 
 
-def _numbers(handle: Handle) -> dict[int, str]:
+def _numbers(handle: LanceTable) -> dict[int, str]:
     return {field.id(): field.name() for field in handle.lance_schema.fields()}
 
 
-def _blob_positions(handle: Handle, names: Sequence[str]) -> tuple[int, ...]:
+def _blob_positions(handle: LanceTable, names: Sequence[str]) -> tuple[int, ...]:
     return tuple(position for position, name in enumerate(names) if is_blob(handle.schema.field(name)))
 
 
@@ -194,7 +194,7 @@ def _becomes(old: pa.DataType, new: pa.DataType) -> bool:
     return any(kind(old) and kind(new) and old.bit_width < new.bit_width for kind in kinds)
 
 
-def _boundary(table_key: str, before: Handle, after: Handle) -> ChangeSchemaBoundary:
+def _boundary(table_key: str, before: LanceTable, after: LanceTable) -> ChangeSchemaBoundary:
     old, new = set(before.schema.names), set(after.schema.names)
     changed = sorted(old ^ new) or sorted(old & new)
     return ChangeSchemaBoundary(

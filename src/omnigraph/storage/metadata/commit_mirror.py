@@ -37,7 +37,8 @@ from omnigraph.storage.objects.error_mapping import (
 )
 from omnigraph.storage.objects.locks import CONTROL, Sections
 from omnigraph.storage.objects.process import is_forked, return_memory
-from omnigraph.storage.tables.datasets import DATA_STORAGE_VERSION, Handle, Tables, TableVersion
+from omnigraph.storage.tables.datasets import DATA_STORAGE_VERSION, Tables, TableVersion
+from omnigraph.storage.tables.lance_types import LanceTable, as_dataset
 
 #: A mirror dataset is compacted when it has more than this many fragments.
 _MIRROR_FRAGMENTS = 64
@@ -85,7 +86,7 @@ class _Copied:
     """How far the mirrors follow a branch, and the version of the first one that holds exactly this."""
 
     last: str
-    commits: Handle
+    commits: LanceTable
 
 
 class Mirror:
@@ -97,7 +98,7 @@ class Mirror:
         self._is_current = is_current
         self._news: queue.SimpleQueue[_News | threading.Event | None] = queue.SimpleQueue()
         self._copied: dict[str, _Copied] = {}
-        self._actors: Handle | None = None
+        self._actors: LanceTable | None = None
         self._followed = 0
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
@@ -219,7 +220,7 @@ class Mirror:
         return True
 
 
-def catch_up(tables: Tables, snapshot: ManifestSnapshot, sections: Sections) -> tuple[Handle, Handle] | None:
+def catch_up(tables: Tables, snapshot: ManifestSnapshot, sections: Sections) -> tuple[LanceTable, LanceTable] | None:
     """Copy what the mirrors lack of one branch.
 
     Returns:
@@ -268,7 +269,7 @@ def _follows(tables: Tables, snapshot: ManifestSnapshot) -> bool:
     return actors is not None and _newest_holds(actors, commit.id)
 
 
-def _newest_holds(handle: Handle, commit_id: str) -> bool:
+def _newest_holds(handle: LanceTable, commit_id: str) -> bool:
     fragments = handle.get_fragments()
     if not fragments:
         return False
@@ -312,7 +313,7 @@ def _make_mirror(tables: Tables, lineage: str | None, sections: Sections) -> Non
             tables.fork(TableVersion(COMMITS_PATH, None, 1), lineage)
 
 
-def _append_missing(tables: Tables, path: str, branch: str | None, rows: pa.Table) -> tuple[Handle, bool]:
+def _append_missing(tables: Tables, path: str, branch: str | None, rows: pa.Table) -> tuple[LanceTable, bool]:
     """Append the rows whose commit the mirror lacks; returns the version that holds them all, and if it holds no other.
 
     Two processes may try at once: one append wins, the other looks again, so no commit is copied twice. A mirror that
@@ -334,7 +335,7 @@ def _append_missing(tables: Tables, path: str, branch: str | None, rows: pa.Tabl
     raise RowLevelCasContention(f"the copy of commits to {path} lost its race {_RACES} times")
 
 
-def _append(handle: Handle, rows: pa.Table) -> Handle:
+def _append(handle: LanceTable, rows: pa.Table) -> LanceTable:
     handle = append_strictly(handle, rows)
     if len(handle.get_fragments()) > _MIRROR_FRAGMENTS:
         with contextlib.suppress(*STORE_EXCEPTIONS):  # another process appended meanwhile; a later append compacts
@@ -342,11 +343,11 @@ def _append(handle: Handle, rows: pa.Table) -> Handle:
     return handle
 
 
-def append_strictly(handle: Handle, rows: pa.Table) -> Handle:
+def append_strictly(handle: LanceTable, rows: pa.Table) -> LanceTable:
     """Append rows unless the table moved since it was read; a plain append would be rebased silently."""
     fragments: list[Any] = [fragment.metadata for fragment in handle.get_fragments()]
     fragments += write_fragments(
-        rows, handle, schema=handle.schema, mode="append", data_storage_version=DATA_STORAGE_VERSION
+        rows, as_dataset(handle), schema=handle.schema, mode="append", data_storage_version=DATA_STORAGE_VERSION
     )
     operation = lance.LanceOperation.Merge(fragments, handle.lance_schema)
-    return lance.LanceDataset.commit(handle, operation, read_version=handle.version, max_retries=0)
+    return lance.LanceDataset.commit(as_dataset(handle), operation, read_version=handle.version, max_retries=0)

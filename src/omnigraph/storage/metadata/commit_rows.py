@@ -21,8 +21,8 @@ from omnigraph.lru import LruCache
 from omnigraph.storage.metadata import manifest
 from omnigraph.storage.metadata.manifest import Commit
 from omnigraph.storage.objects.error_mapping import store_errors
-from omnigraph.storage.tables.datasets import Handle
 from omnigraph.storage.tables.filters import equals, one_of
+from omnigraph.storage.tables.lance_types import LanceTable
 
 #: How many commits of histories a process keeps in memory; they are read again when there are more. About 1 kB each.
 _KNOWN_COMMITS = 100_000
@@ -57,7 +57,7 @@ class _CommitCache:
 _kept = _CommitCache()
 
 
-def keep_newest(handle: Handle, rows: pa.Table) -> None:
+def keep_newest(handle: LanceTable, rows: pa.Table) -> None:
     """Take the commits of the newest fragment from somebody who has all its rows of the past. Damaged ones are left to
     whoever needs them."""
     newest = max(handle.get_fragments(), key=lambda fragment: fragment.fragment_id)
@@ -66,7 +66,7 @@ def keep_newest(handle: Handle, rows: pa.Table) -> None:
             _kept.put(_file(newest), _commits(rows))
 
 
-def recorded_commits(handle: Handle) -> dict[str, Commit]:
+def recorded_commits(handle: LanceTable) -> dict[str, Commit]:
     """Commits that an open manifest has rows of, by id: of its branch, and of branches merged into it."""
     found: dict[str, Commit] = {}
     unread = []
@@ -79,13 +79,13 @@ def recorded_commits(handle: Handle) -> dict[str, Commit]:
     return found | _read(handle, unread)
 
 
-def kept_commit(handle: Handle, commit_id: str) -> Commit | None:
+def kept_commit(handle: LanceTable, commit_id: str) -> Commit | None:
     """A commit that an open manifest has a row of, if that was read before."""
     files = (_kept.of_file(_file(fragment)) or {} for fragment in handle.get_fragments())
     return next((commits[commit_id] for commits in files if commit_id in commits), None)
 
 
-def known_among(handle: Handle, ids: Set[str]) -> set[str]:
+def known_among(handle: LanceTable, ids: Set[str]) -> set[str]:
     """Those of some commit ids that an open manifest has rows of."""
     found: set[str] = set()
     unread = []
@@ -103,7 +103,7 @@ def known_among(handle: Handle, ids: Set[str]) -> set[str]:
     return found
 
 
-def first_parents(handle: Handle, commit_id: str) -> Iterator[Commit]:
+def first_parents(handle: LanceTable, commit_id: str) -> Iterator[Commit]:
     """A commit and its first parents, newest first, as far as an open manifest has rows of them.
 
     Reads rows as they are asked for: what is new since somebody read last, then hardly more than it takes. Ends where a
@@ -121,7 +121,7 @@ def first_parents(handle: Handle, commit_id: str) -> Iterator[Commit]:
         wanted = commit.parent
 
 
-def first_recorded(handle: Handle) -> Commit | None:
+def first_recorded(handle: LanceTable) -> Commit | None:
     """The oldest commit that an open manifest has a row of: files are in the order of time, and so are their rows."""
     oldest = min(handle.get_fragments(), key=lambda fragment: fragment.fragment_id, default=None)
     if oldest is None:
@@ -139,7 +139,7 @@ def first_recorded(handle: Handle) -> Commit | None:
 class _Backwards:
     """The commit rows of an open manifest, from the newest to the oldest, a few and then ever more at a time."""
 
-    def __init__(self, handle: Handle) -> None:
+    def __init__(self, handle: LanceTable) -> None:
         self._handle = handle
         self._left = sorted(handle.get_fragments(), key=lambda fragment: fragment.fragment_id)  # the newest is last
         self._found: dict[str, Commit] = {}
@@ -184,7 +184,7 @@ class _Backwards:
         return commits
 
 
-def _read(handle: Handle, fragments: list[Any]) -> dict[str, Commit]:
+def _read(handle: LanceTable, fragments: list[Any]) -> dict[str, Commit]:
     """The commits of whole fragments; they are kept."""
     if not fragments:
         return {}

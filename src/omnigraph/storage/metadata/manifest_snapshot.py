@@ -18,7 +18,7 @@ from omnigraph import ids
 from omnigraph.errors import CorruptGraph
 from omnigraph.storage.metadata import manifest
 from omnigraph.storage.metadata.manifest import Head, Hidden, Pin
-from omnigraph.storage.tables.datasets import Handle
+from omnigraph.storage.tables.lance_types import LanceTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class ManifestSnapshot:
     pins: Mapping[str, Pin]
     hidden: Mapping[str, Hidden]
     present_rows: Mapping[int, list[int]] = field(repr=False)
-    handle: Handle = field(repr=False, compare=False)
+    handle: LanceTable = field(repr=False, compare=False)
     identity: str = field(default="", repr=False)
     recent: pa.Table | None = field(default=None, repr=False, compare=False)
     lineage: str | None = field(default=None, repr=False)
@@ -74,13 +74,13 @@ class ManifestSnapshot:
         return hidden.tombstone if hidden else 0
 
 
-def read_snapshot(handle: Handle, branch: str) -> ManifestSnapshot:
+def read_snapshot(handle: LanceTable, branch: str) -> ManifestSnapshot:
     """The state that an open manifest shows, from its newest fragment if that can be trusted."""
     manifest.stamp_of(handle)
     return _from_newest_fragment(handle, branch) or fold(handle, branch)
 
 
-def _from_newest_fragment(handle: Handle, branch: str) -> ManifestSnapshot | None:
+def _from_newest_fragment(handle: LanceTable, branch: str) -> ManifestSnapshot | None:
     fragments = handle.get_fragments()
     if not fragments:
         return None
@@ -107,7 +107,7 @@ def _from_newest_fragment(handle: Handle, branch: str) -> ManifestSnapshot | Non
     return replace(_snapshot(handle, branch, head, pins, hidden, rows), recent=manifest.past_rows(table))
 
 
-def fold(handle: Handle, branch: str) -> ManifestSnapshot:
+def fold(handle: LanceTable, branch: str) -> ManifestSnapshot:
     """The state from all rows: per table the greatest version, hidden if a tombstone is at or above it."""
     rows: list[dict[str, Any]] = _read(handle, None).to_pylist()
     locations: dict[str, str] = {}
@@ -140,7 +140,7 @@ def fold(handle: Handle, branch: str) -> ManifestSnapshot:
 
 
 def _snapshot(
-    handle: Handle,
+    handle: LanceTable,
     branch: str,
     head: Head | None,
     pins: dict[str, Pin],
@@ -162,7 +162,7 @@ def _snapshot(
     )
 
 
-def _read(handle: Handle, fragments: list[Any] | None) -> pa.Table:
+def _read(handle: LanceTable, fragments: list[Any] | None) -> pa.Table:
     return handle.scanner(columns=manifest.COLUMNS, fragments=fragments, with_row_address=True).to_table()
 
 

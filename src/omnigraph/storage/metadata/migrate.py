@@ -10,13 +10,14 @@ from omnigraph import failpoints, limits
 from omnigraph.errors import CorruptGraph
 from omnigraph.storage.metadata import manifest
 from omnigraph.storage.objects.error_mapping import READ_EXCEPTIONS, store_errors
-from omnigraph.storage.tables.datasets import Handle, Tables
+from omnigraph.storage.tables.datasets import Tables
+from omnigraph.storage.tables.lance_types import LanceTable
 
 _LEGACY_RUN_PREFIX = "__run__"
 _RACES = 8
 
 
-def to_current(tables: Tables, handle: Handle, branch: str | None) -> Handle:
+def to_current(tables: Tables, handle: LanceTable, branch: str | None) -> LanceTable:
     """Migrate one branch of the manifest; returns its newest version. A current one comes back unchanged."""
     with store_errors("migrate the graph's layout"):
         for _ in range(_RACES):
@@ -42,12 +43,12 @@ def to_current(tables: Tables, handle: Handle, branch: str | None) -> Handle:
         raise CorruptGraph("the migration of the graph's layout did not settle")
 
 
-def _raced(tables: Tables, branch: str | None, handle: Handle) -> bool:
+def _raced(tables: Tables, branch: str | None, handle: LanceTable) -> bool:
     """Whether another process wrote the manifest since this attempt began; then the attempt is worth repeating."""
     return bool(tables.newest(manifest.PATH, branch).version != handle.version)
 
 
-def _mark_primary_key(handle: Handle) -> None:
+def _mark_primary_key(handle: LanceTable) -> None:
     key = manifest.PRIMARY_KEY
     marked = [field.name for field in handle.schema if key in (field.metadata or {})]
     if marked == ["object_id"]:

@@ -23,7 +23,7 @@ from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
 from omnigraph.storage.objects.locks import Fence
 from omnigraph.storage.recovery import audit
 from omnigraph.storage.recovery.audit import TableOutcome
-from omnigraph.storage.tables.datasets import Handle
+from omnigraph.storage.tables.lance_types import LanceTable
 
 
 def finish(store: GraphStore, record: Sidecar, fence: Fence) -> None:
@@ -73,7 +73,7 @@ def _stands(store: GraphStore, snapshot: ManifestSnapshot, record: Sidecar) -> b
 
 
 def _redo(
-    store: GraphStore, record: Sidecar, snapshot: ManifestSnapshot, newest: dict[str, Handle | None], fence: Fence
+    store: GraphStore, record: Sidecar, snapshot: ManifestSnapshot, newest: dict[str, LanceTable | None], fence: Fence
 ) -> Published | None:
     """Commit what is missing and publish it on the state that it was computed on; None when that has moved."""
     for table in record.tables:
@@ -115,5 +115,5 @@ def _located_table(snapshot: ManifestSnapshot, record: Sidecar, table: TableInte
     return replace(table, location=pin.location)
 
 
-def _newest(store: GraphStore, table: TableIntent) -> Handle | None:
+def _newest(store: GraphStore, table: TableIntent) -> LanceTable | None:
     return store.tables.newest_or_none(location_of(table), table.branch)

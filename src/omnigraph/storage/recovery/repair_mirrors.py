@@ -29,7 +29,8 @@ from omnigraph.storage.objects.error_mapping import (
     store_errors,
 )
 from omnigraph.storage.objects.locks import CONTROL
-from omnigraph.storage.tables.datasets import DATA_STORAGE_VERSION, Handle
+from omnigraph.storage.tables.datasets import DATA_STORAGE_VERSION
+from omnigraph.storage.tables.lance_types import LanceTable, as_dataset
 
 _ID = "graph_commit_id"
 _FAILURES: tuple[type[Exception], ...] = (StorageError, *READ_EXCEPTIONS)
@@ -141,12 +142,14 @@ def _rewrite_if_wrong(store: GraphStore, path: str, branch: str | None, wanted: 
         return
 
 
-def _replace_rows(handle: Handle, rows: pa.Table) -> None:
+def _replace_rows(handle: LanceTable, rows: pa.Table) -> None:
     """Replace the rows that were read; those that others added meanwhile are a conflict or stay, never lost."""
-    new = write_fragments(rows, handle, schema=handle.schema, mode="append", data_storage_version=DATA_STORAGE_VERSION)
+    new = write_fragments(
+        rows, as_dataset(handle), schema=handle.schema, mode="append", data_storage_version=DATA_STORAGE_VERSION
+    )
     operation = lance.LanceOperation.Update(
         removed_fragment_ids=[fragment.fragment_id for fragment in handle.get_fragments()],
         updated_fragments=[],
         new_fragments=new,
     )
-    lance.LanceDataset.commit(handle, operation, read_version=handle.version, max_retries=0)
+    lance.LanceDataset.commit(as_dataset(handle), operation, read_version=handle.version, max_retries=0)

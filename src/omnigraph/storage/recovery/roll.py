@@ -27,7 +27,8 @@ from omnigraph.storage.objects.error_mapping import READ_EXCEPTIONS, store_error
 from omnigraph.storage.objects.locks import Fence
 from omnigraph.storage.recovery import audit
 from omnigraph.storage.recovery.audit import TableOutcome
-from omnigraph.storage.tables.datasets import Handle, version_file
+from omnigraph.storage.tables.datasets import version_file
+from omnigraph.storage.tables.lance_types import LanceTable
 
 
 class TableState(Enum):
@@ -151,7 +152,7 @@ def _is_shown(record: Sidecar, snapshot: ManifestSnapshot) -> bool:
 
 
 def _note_stale(
-    store: GraphStore, record: Sidecar, snapshot: ManifestSnapshot, heads: dict[str, Handle | None]
+    store: GraphStore, record: Sidecar, snapshot: ManifestSnapshot, heads: dict[str, LanceTable | None]
 ) -> None:
     """Audit what is published already: by the writer, or by an earlier recovery that came no further than that."""
     restored = {
@@ -173,14 +174,14 @@ def _note_stale(
     audit.record(store.tables, record, "RolledForward", head.id, forward)
 
 
-def _is_restore(handle: Handle, version: int) -> bool:
+def _is_restore(handle: LanceTable, version: int) -> bool:
     """Whether the newest version of a table is a restore of the given one."""
     last = handle.read_transaction(handle.version)
     operation = last.operation if last is not None else None
     return isinstance(operation, lance.LanceOperation.Restore) and operation.version == version
 
 
-def _head(store: GraphStore, snapshot: ManifestSnapshot, table: TableIntent) -> Handle | None:
+def _head(store: GraphStore, snapshot: ManifestSnapshot, table: TableIntent) -> LanceTable | None:
     pin = snapshot.pins.get(table.table_key)
     location = pin.location if pin else table.uri.removeprefix(store.location.child(""))
     handle = store.tables.newest_or_none(location, table.branch)
@@ -191,18 +192,18 @@ def _head(store: GraphStore, snapshot: ManifestSnapshot, table: TableIntent) -> 
     return handle
 
 
-def _version(handle: Handle | None, pin: int) -> int:
+def _version(handle: LanceTable | None, pin: int) -> int:
     """Newest version of a table; a branch of it that was never made did not move."""
     return pin if handle is None else int(handle.version)
 
 
-def _maintenance_only(handle: Handle | None, pin: int) -> bool:
+def _maintenance_only(handle: LanceTable | None, pin: int) -> bool:
     if handle is None:
         return False
     return all(_is_maintenance(handle, version) for version in range(pin + 1, handle.version + 1))
 
 
-def _is_maintenance(handle: Handle, version: int) -> bool:
+def _is_maintenance(handle: LanceTable, version: int) -> bool:
     try:
         operation = handle.read_transaction(version).operation
     except READ_EXCEPTIONS:
@@ -214,7 +215,7 @@ def _is_maintenance(handle: Handle, version: int) -> bool:
     return isinstance(operation, _MAINTENANCE)
 
 
-def _shape(handle: Handle) -> list[Any]:
+def _shape(handle: LanceTable) -> list[Any]:
     return [
         (fragment.fragment_id, [file.path for file in fragment.metadata.files], fragment.metadata.num_deletions)
         for fragment in handle.get_fragments()
@@ -225,7 +226,7 @@ def _forward(
     store: GraphStore,
     record: Sidecar,
     snapshot: ManifestSnapshot,
-    heads: dict[str, Handle | None],
+    heads: dict[str, LanceTable | None],
     fence: Fence,
     schema: str | None,
 ) -> None:
@@ -259,7 +260,7 @@ def _forward(
 
 
 def _back(
-    store: GraphStore, record: Sidecar, snapshot: ManifestSnapshot, heads: dict[str, Handle | None], fence: Fence
+    store: GraphStore, record: Sidecar, snapshot: ManifestSnapshot, heads: dict[str, LanceTable | None], fence: Fence
 ) -> None:
     pins, expected, outcomes = [], {}, []
     for table in record.tables:
@@ -280,7 +281,7 @@ def _back(
     audit.record(store.tables, record, "RolledBack", commit_id, outcomes)
 
 
-def _restore(store: GraphStore, pin: Pin, table: TableIntent, handle: Handle) -> Handle:
+def _restore(store: GraphStore, pin: Pin, table: TableIntent, handle: LanceTable) -> LanceTable:
     """Bring a table's newest version back to the pinned content; a restore that is there already is enough."""
     with store_errors(f"restore table '{table.table_key}'"):
         if _is_restore(handle, pin.version):
@@ -293,7 +294,7 @@ def _restore(store: GraphStore, pin: Pin, table: TableIntent, handle: Handle) ->
         return restored
 
 
-def _pin_at(store: GraphStore, key: str, location: str, table: TableIntent, handle: Handle) -> Pin:
+def _pin_at(store: GraphStore, key: str, location: str, table: TableIntent, handle: LanceTable) -> Pin:
     metadata = manifest.pin_metadata(store.tables.uri(location, table.branch), handle.version, None)
     return Pin(key, location, handle.version, table.branch, handle.count_rows(), metadata)
 

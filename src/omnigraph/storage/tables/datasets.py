@@ -24,6 +24,7 @@ from omnigraph.storage.objects.location import Location
 from omnigraph.storage.objects.object_store import ObjectStore
 from omnigraph.storage.objects.process import use_storage
 from omnigraph.storage.tables.blob_columns import physical_schema
+from omnigraph.storage.tables.lance_types import LanceTable, as_dataset
 
 #: Pages of indexes that Lance keeps for an open graph, in bytes.
 _INDEX_CACHE_BYTES = 512 * 1024**2
@@ -40,9 +41,6 @@ OPERATION = "omnigraph.operation_id"
 _REMOVED = "removed"
 _REFS = "_refs/branches"
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9/ ._=,@:+'&$()!;-]+")
-
-#: An open table at one version. `Any` because pylance ships no types that survive strict checking.
-Handle = Any
 
 #: What open tables remember together; `Any` likewise.
 Session = Any
@@ -95,7 +93,7 @@ class Tables:
         self._objects = ObjectStore(location)
         self._options = dict(location.options) or None
         self._session = _session()
-        self._open: LruCache[_Lineage, LruCache[TableVersion, Handle]] = LruCache(max_entries=limits.OPEN_TABLES)
+        self._open: LruCache[_Lineage, LruCache[TableVersion, LanceTable]] = LruCache(max_entries=limits.OPEN_TABLES)
 
     @property
     def is_local(self) -> bool:
@@ -121,12 +119,12 @@ class Tables:
         """Address of one data file, as Lance takes it."""
         return f"{self._address(path, branch)}/data/{name}"
 
-    def create(self, path: str, schema: pa.Schema) -> Handle:
+    def create(self, path: str, schema: pa.Schema) -> LanceTable:
         """Make an empty table. Fails when something is there."""
         with store_errors(f"create table {path}"):
             return self.write_new(path, physical_schema(schema).empty_table())
 
-    def write_new(self, path: str, rows: pa.Table) -> Handle:
+    def write_new(self, path: str, rows: pa.Table) -> LanceTable:
         """Make a table with its first rows in its first version."""
         return lance.write_dataset(
             rows,
@@ -137,7 +135,7 @@ class Tables:
             storage_options=self._options,
         )
 
-    def create_by(self, path: str, transaction: Any) -> Handle:
+    def create_by(self, path: str, transaction: Any) -> LanceTable:
         """Make a table by a staged transaction, so that its first version can be told from anybody else's."""
         return lance.LanceDataset.commit(
             self._address(path),
@@ -148,22 +146,22 @@ class Tables:
             max_retries=0,
         )
 
-    def commit(self, handle: Handle, transaction: Any) -> Handle:
+    def commit(self, handle: LanceTable, transaction: Any) -> LanceTable:
         """Commit a staged transaction to the newest version of a table.
 
         Lance puts the version file into a place that nobody has taken. Which place that is, it decides by a look: an
         append to a table that moved meanwhile lands behind the others. The caller compares the version that came out.
         """
-        return lance.LanceDataset.commit(handle, transaction, max_retries=0)
+        return lance.LanceDataset.commit(as_dataset(handle), transaction, max_retries=0)
 
-    def newest(self, path: str, branch: str | None = None) -> Handle:
+    def newest(self, path: str, branch: str | None = None) -> LanceTable:
         """The newest version that exists, published or not."""
         handle = self.newest_or_none(path, branch)
         if handle is None:
             raise CorruptGraph(f"table {self.uri(path, branch)} is missing")
         return handle
 
-    def newest_or_none(self, path: str, branch: str | None = None) -> Handle | None:
+    def newest_or_none(self, path: str, branch: str | None = None) -> LanceTable | None:
         """The newest version, or None when the table or its branch does not exist."""
         try:
             return self._dataset(path, branch)
@@ -177,7 +175,7 @@ class Tables:
             with store_errors(f"open table {path}"):
                 raise
 
-    def at(self, table: TableVersion) -> Handle:
+    def at(self, table: TableVersion) -> LanceTable:
         """A table at one version. A handle is kept only where its number can never mean another version."""
         use_storage()
         if not table.is_unique:
@@ -188,17 +186,17 @@ class Tables:
             self.remember(table, kept)
         return kept
 
-    def remember(self, table: TableVersion, handle: Handle) -> None:
+    def remember(self, table: TableVersion, handle: LanceTable) -> None:
         """Keep a handle that a commit produced, so that the next reader need not open it."""
         self._versions(table).put(table, handle)
 
-    def _versions(self, table: TableVersion) -> LruCache[TableVersion, Handle]:
+    def _versions(self, table: TableVersion) -> LruCache[TableVersion, LanceTable]:
         """The open versions of a lineage of a table. Few of each, so that one busy table does not close the others."""
         return self._open.get_or_make(
             (table.location, table.branch), lambda: LruCache(max_entries=limits.OPEN_VERSIONS)
         )
 
-    def _open_at(self, table: TableVersion, session: Session | None = None) -> Handle:
+    def _open_at(self, table: TableVersion, session: Session | None = None) -> LanceTable:
         path, version = table.location, table.version
         try:
             return self._dataset(path, table.branch, version, session)
@@ -217,13 +215,13 @@ class Tables:
             with store_errors(f"open table {path} at version {version}"):
                 raise
 
-    def fresh(self, table: TableVersion) -> Handle:
+    def fresh(self, table: TableVersion) -> LanceTable:
         """A table at one version on a handle that remembers nothing: what it reads comes from the store."""
         return self._open_at(table, _session())
 
     def _dataset(
         self, path: str, branch: str | None, version: int | None = None, session: Session | None = None
-    ) -> Handle:
+    ) -> LanceTable:
         """Open a table on what this graph remembers of its main lineages, where a version is never made twice. The name
         of a branch may be given again, so each opened branch begins with nothing."""
         use_storage()
@@ -242,13 +240,13 @@ class Tables:
                 newest.cleanup_old_versions(versions=old)  # staged files of live writers stay
         self._forget(path)
 
-    def restore(self, handle: Handle, version: int, operation_id: str) -> Handle:
+    def restore(self, handle: LanceTable, version: int, operation_id: str) -> LanceTable:
         """Make an older version of a table its newest. Lands on top of whatever came meanwhile."""
         operation = lance.LanceOperation.Restore(version)
         properties = {OPERATION: operation_id}
         with store_errors("restore a table"):
             transaction = lance.Transaction(handle.version, operation, transaction_properties=properties)
-            return lance.LanceDataset.commit(handle, transaction)
+            return lance.LanceDataset.commit(as_dataset(handle), transaction)
 
     def remove(self, path: str) -> None:
         """Remove a table with all its versions; an absent one is success.
@@ -302,7 +300,7 @@ class Tables:
                     raise kind(f"could not list the branches of table {path}: {reason(error)}") from error
         raise AssertionError("unreachable")
 
-    def fork(self, source: TableVersion, branch: str) -> Handle:
+    def fork(self, source: TableVersion, branch: str) -> LanceTable:
         """Create a Lance branch at a version of another one. The caller made sure that the name is free.
 
         On a handle of its own: while it runs, no other thread can use the one it runs on.
@@ -340,7 +338,7 @@ class Tables:
             durable.sync_files([f"{self.uri(path, branch)}/{version_file(newest.version)}"], self._location.uri)
 
 
-def maker(handle: Handle, version: int) -> Any | None:
+def maker(handle: LanceTable, version: int) -> Any | None:
     """The transaction that made a version of a table; None when that cannot be read."""
     try:
         return handle.read_transaction(version)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from omnigraph import limits
 from omnigraph.lru import LruCache
-from omnigraph.storage.tables.datasets import Handle
+from omnigraph.storage.tables.lance_types import LanceTable
 
 ID = "id"
 
@@ -38,7 +38,7 @@ def note(fragments: Sequence[Any], rows: pa.Table) -> None:
         _keep(_file(fragments[0]), rows.column(ID))
 
 
-def fragments_to_search(handle: Handle, wanted: pa.Array) -> list[Any] | None:
+def fragments_to_search(handle: LanceTable, wanted: pa.Array) -> list[Any] | None:
     """The fragments that may hold a row with one of these ids; None when it may be any of them."""
     if len(wanted) > limits.SMALL_FRAGMENT_ROWS:
         return None
@@ -75,7 +75,7 @@ def _known(metadata: Any) -> pa.ChunkedArray | None:
     return ids if ids is not None or metadata.deletion_file is None else _kept.get(_live_name(metadata))
 
 
-def _read(handle: Handle, unread: dict[int, tuple[str, Any]]) -> dict[int, pa.ChunkedArray]:
+def _read(handle: LanceTable, unread: dict[int, tuple[str, Any]]) -> dict[int, pa.ChunkedArray]:
     """The ids in some fragments by their number; all are read in one go."""
     if not unread:
         return {}

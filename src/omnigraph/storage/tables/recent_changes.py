@@ -16,7 +16,8 @@ from omnigraph.lru import LruCache
 from omnigraph.storage.metadata.manifest import Pin, table_version_of
 from omnigraph.storage.objects.error_mapping import READ_EXCEPTIONS
 from omnigraph.storage.tables.blob_columns import has_blobs
-from omnigraph.storage.tables.datasets import Handle, TableVersion
+from omnigraph.storage.tables.datasets import TableVersion
+from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.row_lookup import RowIds, row_ids_in_metadata
 
 
@@ -55,7 +56,7 @@ class PendingChange:
     replaced: RowIds
     removed: RowIds
 
-    def committed(self, handle: Handle) -> TableChange | None:
+    def committed(self, handle: LanceTable) -> TableChange | None:
         """The change as it became the newest version; None when that does not tell where the new rows lie."""
         new = self.put.num_rows - len(self.replaced)
         row_ids = self.replaced
@@ -83,7 +84,7 @@ def pending_change(
     return PendingChange(rows.combine_chunks(), replaced, removed)
 
 
-def _newest_row_ids(handle: Handle) -> RowIds | None:
+def _newest_row_ids(handle: LanceTable) -> RowIds | None:
     """Row ids of the fragment that was added last. Asked after a commit, which nothing may fail any more."""
     try:
         newest = max(handle.get_fragments(), key=lambda fragment: fragment.fragment_id)
@@ -98,7 +99,7 @@ class RecentChanges:
     def __init__(self) -> None:
         self._kept: LruCache[TableVersion, tuple[TableVersion, TableChange]] = LruCache(max_entries=limits.KEPT_EFFECTS)
 
-    def keep(self, pin: Pin, base: Pin, pending: PendingChange | None, handle: Handle) -> None:
+    def keep(self, pin: Pin, base: Pin, pending: PendingChange | None, handle: LanceTable) -> None:
         """Remember what the commit from one version to the next did. A version without an origin cannot be told from
         another one of its number, so nothing is kept of it."""
         change = pending.committed(handle) if pending is not None and pin.origin is not None else None

@@ -25,9 +25,9 @@ from omnigraph.errors import CorruptGraph, ResourceLimitExceeded
 from omnigraph.storage.objects.error_mapping import READ_EXCEPTIONS, store_errors
 from omnigraph.storage.tables import fragment_pruning
 from omnigraph.storage.tables.blob_columns import AS_BYTES, is_blob
-from omnigraph.storage.tables.datasets import Handle
 from omnigraph.storage.tables.filters import ColumnFilter, at_row_address, one_of, with_row_id
 from omnigraph.storage.tables.fragment_pruning import ID
+from omnigraph.storage.tables.lance_types import LanceTable, as_dataset
 
 #: So few values always go through the filter; Lance chooses between index and scan.
 _FEW_VALUES = 64
@@ -40,7 +40,7 @@ _PLACEHOLDER = "__unlikely_name_placeholder_{}"
 
 
 def select_rows(
-    handle: Handle,
+    handle: LanceTable,
     columns: Sequence[str],
     filter_: ColumnFilter,
     max_bytes: int | None = None,
@@ -72,8 +72,8 @@ def is_understood(type_: pa.DataType) -> bool:
     return not (pa.types.is_unsigned_integer(type_) or pa.types.is_date64(type_))
 
 
-def _scanner(handle: Handle, columns: list[str], filter_: ColumnFilter | None, fragments: list[Any] | None) -> Any:
-    builder: Any = ScannerBuilder(handle).columns(columns).with_row_id(True).with_row_address(True)
+def _scanner(handle: LanceTable, columns: list[str], filter_: ColumnFilter | None, fragments: list[Any] | None) -> Any:
+    builder: Any = ScannerBuilder(as_dataset(handle)).columns(columns).with_row_id(True).with_row_address(True)
     builder.blob_handling(AS_BYTES)
     if fragments is not None:
         builder.with_fragments(fragments)
@@ -113,7 +113,7 @@ RowIds = npt.NDArray[np.uint64]
 ROW_ID, ROW_ADDRESS = "_rowid", "_rowaddr"
 
 
-def rows_at(handle: Handle, row_ids: RowIds, columns: Sequence[str], total: int | None = None) -> pa.Table:
+def rows_at(handle: LanceTable, row_ids: RowIds, columns: Sequence[str], total: int | None = None) -> pa.Table:
     """Columns of the rows with these row ids, all of which exist.
 
     Args:
@@ -134,7 +134,7 @@ def rows_at(handle: Handle, row_ids: RowIds, columns: Sequence[str], total: int 
     return pa.table(arrays, schema=pa.schema(fields))
 
 
-def existing_rows(handle: Handle, row_ids: RowIds, columns: Sequence[str], total: int | None = None) -> pa.Table:
+def existing_rows(handle: LanceTable, row_ids: RowIds, columns: Sequence[str], total: int | None = None) -> pa.Table:
     """Those of the rows that exist, in the order asked for, with ``_rowid``. No blobs.
 
     The first take of a table version makes Lance learn where each row id lies, which costs as much as the table is
@@ -158,7 +158,7 @@ def places_of(wanted: RowIds, known: RowIds) -> npt.NDArray[np.int64]:
     return np.where(known[places] == wanted, places, -1)
 
 
-def rows_at_addresses(handle: Handle, addresses: RowIds, columns: Sequence[str]) -> pa.Table:
+def rows_at_addresses(handle: LanceTable, addresses: RowIds, columns: Sequence[str]) -> pa.Table:
     """Columns of the rows that lie at these addresses, with both numbers, in any order. For few rows; no blobs."""
     scanner = handle.scanner(
         columns=list(columns), filter=at_row_address(addresses.tolist()), with_row_id=True, with_row_address=True
@@ -171,7 +171,7 @@ def plain_field(field: pa.Field) -> pa.Field:
     return pa.field(field.name, pa.large_binary() if is_blob(field) else field.type, field.nullable, field.metadata)
 
 
-def _blobs(handle: Handle, field: pa.Field, row_ids: RowIds) -> pa.Array:
+def _blobs(handle: LanceTable, field: pa.Field, row_ids: RowIds) -> pa.Array:
     """Rows with blobs are fetched a few at a time, so the list of bytes is short."""
     pairs: list[Any] = handle.read_blobs(field.name, ids=pa.array(row_ids, pa.uint64()), preserve_order=True)
     return pa.array([content for _, content in pairs], pa.large_binary())
@@ -196,7 +196,7 @@ class RowLocations:
     addresses: np.ndarray[Any, np.dtype[np.uint64]]
 
 
-def find_rows(handle: Handle, wanted: pa.Array, column: str = ID, columns: tuple[str, ...] = ()) -> pa.Table:
+def find_rows(handle: LanceTable, wanted: pa.Array, column: str = ID, columns: tuple[str, ...] = ()) -> pa.Table:
     """Rows whose column is one of the wanted values, with row id and address, through the index when that is faster."""
     names = list(dict.fromkeys([column, *columns]))
     with store_errors("look up rows", handle):
@@ -213,11 +213,11 @@ def find_rows(handle: Handle, wanted: pa.Array, column: str = ID, columns: tuple
         return pa.Table.from_batches(matching, schema=reader.schema)
 
 
-def _no_rows(handle: Handle, columns: list[str]) -> pa.Table:
+def _no_rows(handle: LanceTable, columns: list[str]) -> pa.Table:
     return pa.schema([*(handle.schema.field(name) for name in columns), *_ADDRESSES]).empty_table()
 
 
-def locate(handle: Handle, wanted: pa.Array) -> RowLocations:
+def locate(handle: LanceTable, wanted: pa.Array) -> RowLocations:
     """Find rows by id."""
     rows = find_rows(handle, wanted)
     return RowLocations(

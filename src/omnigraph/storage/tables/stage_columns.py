@@ -21,7 +21,7 @@ from omnigraph import limits
 from omnigraph.storage.objects.error_mapping import store_errors
 from omnigraph.storage.tables import digests
 from omnigraph.storage.tables.blob_columns import physical_schema
-from omnigraph.storage.tables.datasets import Handle
+from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.stage_rows import StagedTransaction
 
 
@@ -38,7 +38,7 @@ class ColumnChange:
     source: str | None
 
 
-def stage_reshape(handle: Handle, rows: int, columns: Sequence[ColumnChange]) -> StagedTransaction | None:
+def stage_reshape(handle: LanceTable, rows: int, columns: Sequence[ColumnChange]) -> StagedTransaction | None:
     """Stage a table with exactly these columns, in this order; None when it looks like that already."""
     wanted = physical_schema(pa.schema([column.field for column in columns]))
     if wanted.equals(handle.schema, check_metadata=True):
@@ -79,11 +79,11 @@ def stage_new(schema: pa.Schema) -> StagedTransaction:
     return StagedTransaction(lance.LanceOperation.Overwrite(physical_schema(schema), []), 0, 0)
 
 
-def _fragments(handle: Handle) -> list[FragmentMetadata]:
+def _fragments(handle: LanceTable) -> list[FragmentMetadata]:
     return [fragment.metadata for fragment in handle.get_fragments()]
 
 
-def _widen(handle: Handle, types: dict[str, pa.DataType]) -> tuple[list[FragmentMetadata], dict[str, int], int]:
+def _widen(handle: LanceTable, types: dict[str, pa.DataType]) -> tuple[list[FragmentMetadata], dict[str, int], int]:
     """Write columns anew with a wider type.
 
     Returns:
@@ -111,7 +111,7 @@ def _widen(handle: Handle, types: dict[str, pa.DataType]) -> tuple[list[Fragment
     return fragments, numbers, 1 + max(free - 1, *(number for field in schema.fields() for number in _numbers(field)))
 
 
-def _new_digests(handle: Handle, fragments: list[FragmentMetadata]) -> dict[str, str]:
+def _new_digests(handle: LanceTable, fragments: list[FragmentMetadata]) -> dict[str, str]:
     """The digests of files that the table did not have, read back: Lance fills the places of deleted rows itself."""
     known = {file.path for fragment in _fragments(handle) for file in fragment.files}
     found = {}
@@ -128,7 +128,7 @@ def _pruned(fragment: FragmentMetadata, schema: LanceSchema) -> FragmentMetadata
     return replace(fragment, files=[file for file in fragment.files if live.intersection(file.fields)])
 
 
-def _field_ids(handle: Handle) -> set[int]:
+def _field_ids(handle: LanceTable) -> set[int]:
     """Field ids of the schema and of every file: that of a dropped column is not free, its values are still there."""
     numbers = {number for field in handle.lance_schema.fields() for number in _numbers(field)}
     for fragment in handle.get_fragments():

@@ -21,8 +21,9 @@ from omnigraph import limits
 from omnigraph.storage.objects.error_mapping import store_errors
 from omnigraph.storage.tables import digests, fragment_pruning
 from omnigraph.storage.tables.blob_columns import has_blobs, physical_rows
-from omnigraph.storage.tables.datasets import DATA_STORAGE_VERSION, Handle
+from omnigraph.storage.tables.datasets import DATA_STORAGE_VERSION
 from omnigraph.storage.tables.fragment_pruning import ID
+from omnigraph.storage.tables.lance_types import LanceTable, as_dataset
 from omnigraph.storage.tables.recent_changes import PendingChange, pending_change
 from omnigraph.storage.tables.row_lookup import RowLocations
 
@@ -53,7 +54,7 @@ class StagedTransaction:
 
 
 def stage_change(
-    handle: Handle, rows_before: int, put: pa.Table, existing: RowLocations, remove: RowLocations
+    handle: LanceTable, rows_before: int, put: pa.Table, existing: RowLocations, remove: RowLocations
 ) -> StagedTransaction | None:
     """Stage rows to put and rows to remove as one transaction; None when there is nothing to do.
 
@@ -78,7 +79,7 @@ def stage_change(
         return StagedTransaction(operation, handle.version, rows_after, digests=files.digests, pending=pending)
 
 
-def stage_overwrite(handle: Handle, rows: pa.Table) -> StagedTransaction:
+def stage_overwrite(handle: LanceTable, rows: pa.Table) -> StagedTransaction:
     """Stage the replacement of all rows; zero rows empty the table."""
     with store_errors("stage an overwrite"):
         files = _Files(handle)
@@ -107,7 +108,7 @@ class _Folded:
     row_ids: np.ndarray[Any, Any]
 
 
-def _fold_small(handle: Handle, gone: np.ndarray[Any, Any]) -> _Folded | None:
+def _fold_small(handle: LanceTable, gone: np.ndarray[Any, Any]) -> _Folded | None:
     """Rows of the small fragments at the table's end, once there are too many of them.
 
     Taking the next older fragment only while it is not much larger than what was gathered keeps the work per written
@@ -183,7 +184,7 @@ def _with_row_ids(fragments: list[FragmentMetadata], row_ids: np.ndarray[Any, An
 class _Files:
     """Writes the new data files of one transaction and keeps the digests of their values."""
 
-    def __init__(self, handle: Handle) -> None:
+    def __init__(self, handle: LanceTable) -> None:
         self.handle = handle
         self.digests: dict[str, str] = {}
 
@@ -191,7 +192,7 @@ class _Files:
         schema = self.handle.schema
         fragments = write_fragments(
             physical_rows(rows, schema),
-            self.handle,
+            as_dataset(self.handle),
             schema=schema,
             mode="append",
             max_rows_per_file=limits.FRAGMENT_ROWS,

@@ -13,7 +13,7 @@ from typing import Any
 import lance
 
 from omnigraph.storage.objects.error_mapping import store_errors
-from omnigraph.storage.tables.datasets import Handle
+from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.stage_rows import StagedTransaction
 
 #: Columns of a table whose indexes are built at once. Sorting a column uses about one core.
@@ -24,7 +24,7 @@ _TYPES = {"BTREE": "BTREE", "INVERTED": "INVERTED", "VECTOR": "IVF_FLAT"}
 _DETAILS = {"BTREE": "btree", "INVERTED": "inverted", "VECTOR": "ivf"}
 
 
-def missing_parts(handle: Handle, column: str, kind: str) -> tuple[list[int], str | None]:
+def missing_parts(handle: LanceTable, column: str, kind: str) -> tuple[list[int], str | None]:
     """Fragments that the index of a column does not cover, or why it cannot be built yet."""
     with store_errors("read the indexes of a table"):
         fragments = {fragment.fragment_id for fragment in handle.get_fragments()}
@@ -38,19 +38,19 @@ def missing_parts(handle: Handle, column: str, kind: str) -> tuple[list[int], st
         return missing, None
 
 
-def _has_vector(handle: Handle, column: str) -> bool:
+def _has_vector(handle: LanceTable, column: str) -> bool:
     scanner = handle.scanner(columns=[column], batch_size=1024)
     return any(batch.column(column).null_count < batch.num_rows for batch in scanner.to_batches())
 
 
-def stage_index(handle: Handle, rows: int, work: Sequence[tuple[str, str, list[int]]]) -> StagedTransaction:
+def stage_index(handle: LanceTable, rows: int, work: Sequence[tuple[str, str, list[int]]]) -> StagedTransaction:
     """Build index segments (column, kind, fragments) as one transaction, several columns at a time."""
     with store_errors("build an index"), ThreadPoolExecutor(min(_INDEX_THREADS, len(work))) as threads:
         segments = list(threads.map(lambda each: _segment(handle, *each), work))
         return StagedTransaction(lance.LanceOperation.CreateIndex(segments, []), handle.version, rows)
 
 
-def _segment(shared: Handle, column: str, kind: str, fragments: list[int]) -> Any:
+def _segment(shared: LanceTable, column: str, kind: str, fragments: list[int]) -> Any:
     handle = shared.checkout_version(shared.version)  # building blocks a handle, and readers share theirs
     options = {"num_partitions": 1, "metric": "l2"} if kind == "VECTOR" else {}
     segment = handle.create_index_uncommitted(
@@ -61,7 +61,7 @@ def _segment(shared: Handle, column: str, kind: str, fragments: list[int]) -> An
     return segment
 
 
-def _name(handle: Handle, column: str) -> str:
+def _name(handle: LanceTable, column: str) -> str:
     """An index keeps its name when its column is renamed; a new column of the old name must not take it over."""
     taken = {index.name for index in handle.describe_indices() if list(index.field_names) != [column]}
     name = f"{column}_idx"

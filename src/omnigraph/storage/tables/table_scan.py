@@ -22,8 +22,9 @@ from omnigraph.storage.metadata.manifest import Pin, table_version_of
 from omnigraph.storage.objects.error_mapping import store_errors
 from omnigraph.storage.objects.location import Location
 from omnigraph.storage.tables.blob_columns import AS_BYTES, has_blobs
-from omnigraph.storage.tables.datasets import Handle, Tables
+from omnigraph.storage.tables.datasets import Tables
 from omnigraph.storage.tables.filters import ColumnFilter, one_of
+from omnigraph.storage.tables.lance_types import Fragment, LanceTable, as_dataset
 from omnigraph.storage.tables.row_lookup import is_understood, select_rows, serialized
 
 #: Rows per batch that a distributed scan hands to the JVM.
@@ -37,7 +38,7 @@ class TableAt:
     location: Location
     pin: Pin
 
-    def open(self) -> Handle:
+    def open(self) -> LanceTable:
         tables = _tables(self.location.uri, tuple(sorted(self.location.options.items())))
         return tables.at(table_version_of(self.pin))
 
@@ -88,9 +89,9 @@ def scan_fragments(
             yield from found.select(list(columns)).to_batches()
 
 
-def _scanner(handle: Handle, fragments: Sequence[int], columns: list[str], filters: list[ColumnFilter]) -> Any:
+def _scanner(handle: LanceTable, fragments: Sequence[int], columns: list[str], filters: list[ColumnFilter]) -> Any:
     blobs = has_blobs(pa.schema([handle.schema.field(name) for name in columns]))
-    builder: Any = ScannerBuilder(handle).columns(columns).scan_in_order(True)
+    builder: Any = ScannerBuilder(as_dataset(handle)).columns(columns).scan_in_order(True)
     builder.with_fragments([handle.get_fragment(number) for number in fragments])
     builder.blob_handling(AS_BYTES)
     builder.batch_size(limits.EXPORT_BLOB_BATCH_ROWS if blobs else _SCAN_BATCH_ROWS)
@@ -103,7 +104,7 @@ ID = "id"
 
 
 def rows_by_id(
-    handle: Handle, columns: Sequence[str], fragments: Sequence[int] | None = None
+    handle: LanceTable, columns: Sequence[str], fragments: Sequence[int] | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Columns of every row, or of those of some fragments, ascending by the bytes of ``id``; blobs come as bytes."""
     with store_errors("read a table", handle):
@@ -132,7 +133,7 @@ def _size(fragments: Sequence[Any]) -> int:
 
 
 def _stored_order(
-    handle: Handle, columns: Sequence[str], fragments: list[Any], blobs: bool
+    handle: LanceTable, columns: Sequence[str], fragments: Sequence[Fragment], blobs: bool
 ) -> Iterator[pa.RecordBatch]:
     rows = limits.EXPORT_BLOB_BATCH_ROWS if blobs else limits.EXPORT_BATCH_ROWS
     scanner = handle.scanner(
@@ -141,7 +142,7 @@ def _stored_order(
     yield from scanner.to_batches()
 
 
-def _sorted_here(handle: Handle, columns: Sequence[str], fragments: list[Any]) -> Iterator[pa.RecordBatch]:
+def _sorted_here(handle: LanceTable, columns: Sequence[str], fragments: Sequence[Fragment]) -> Iterator[pa.RecordBatch]:
     table = (
         handle.scanner(columns=list(columns), fragments=fragments).to_table().combine_chunks()
     )  # taking from chunks is slow
@@ -150,7 +151,7 @@ def _sorted_here(handle: Handle, columns: Sequence[str], fragments: list[Any]) -
         yield from _one_batch(table.take(order[start : start + limits.EXPORT_BATCH_ROWS]))
 
 
-def _fetched(handle: Handle, columns: Sequence[str], ids: pa.Table, blobs: bool) -> Iterator[pa.RecordBatch]:
+def _fetched(handle: LanceTable, columns: Sequence[str], ids: pa.Table, blobs: bool) -> Iterator[pa.RecordBatch]:
     step = limits.EXPORT_BLOB_BATCH_ROWS if blobs else limits.EXPORT_BATCH_ROWS
     for start in range(0, ids.num_rows, step):
         part = ids.slice(start, step)

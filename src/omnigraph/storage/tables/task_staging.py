@@ -28,7 +28,8 @@ from omnigraph.storage.objects.location import Location
 from omnigraph.storage.objects.object_store import ObjectStore
 from omnigraph.storage.tables import digests
 from omnigraph.storage.tables.blob_columns import AS_BYTES, has_blobs, physical_rows
-from omnigraph.storage.tables.datasets import DATA_STORAGE_VERSION, Handle, Tables, TableVersion
+from omnigraph.storage.tables.datasets import DATA_STORAGE_VERSION, Tables, TableVersion
+from omnigraph.storage.tables.lance_types import LanceTable, as_dataset
 from omnigraph.storage.tables.stage_rows import StagedTransaction
 
 _Offsets = npt.NDArray[np.int64]
@@ -46,7 +47,7 @@ class StageTable:
     location: Location
     version: TableVersion
 
-    def open(self) -> Handle:
+    def open(self) -> LanceTable:
         return Tables(self.location).at(self.version)
 
     @property
@@ -64,12 +65,12 @@ class StageTable:
         return Tables(self.location).data_file(self.version.location, self.version.branch, name)
 
 
-def write_rows(table: StageTable, handle: Handle, rows: pa.Table) -> list[str]:
+def write_rows(table: StageTable, handle: LanceTable, rows: pa.Table) -> list[str]:
     """Write rows as fragments of bounded size and make them durable; returns their metadata."""
     with store_errors("stage rows"):
         fragments = write_fragments(
             physical_rows(rows, handle.schema),
-            handle,
+            as_dataset(handle),
             schema=handle.schema,
             mode="append",
             max_rows_per_file=limits.FRAGMENT_ROWS,
@@ -95,7 +96,7 @@ def read_staged(table: StageTable, fragment: str, columns: Sequence[str]) -> pa.
         return reader.read_all(batch_size=limits.FRAGMENT_ROWS).to_table().select(list(columns))
 
 
-def read_whole(table: StageTable, handle: Handle, fragment: str) -> pa.Table:
+def read_whole(table: StageTable, handle: LanceTable, fragment: str) -> pa.Table:
     """Every column of a staged fragment, blobs as bytes."""
     if not has_blobs(handle.schema):
         return read_staged(table, fragment, handle.schema.names)
@@ -104,10 +105,10 @@ def read_whole(table: StageTable, handle: Handle, fragment: str) -> pa.Table:
 
 
 @contextlib.contextmanager
-def _detached(table: StageTable, handle: Handle, fragment: str) -> Iterator[Handle]:
+def _detached(table: StageTable, handle: LanceTable, fragment: str) -> Iterator[LanceTable]:
     """A version beside all lineages that holds just this fragment; blobs cannot be read without one."""
     operation = lance.LanceOperation.Overwrite(handle.schema, [FragmentMetadata.from_json(fragment)])
-    whole = lance.LanceDataset.commit(handle, operation, read_version=handle.version, detached=True)
+    whole = lance.LanceDataset.commit(as_dataset(handle), operation, read_version=handle.version, detached=True)
     try:
         yield whole
     finally:
@@ -115,13 +116,13 @@ def _detached(table: StageTable, handle: Handle, fragment: str) -> Iterator[Hand
             ObjectStore(table.location).delete(f"{table.directory}/_versions/d{whole.version}.manifest")
 
 
-def stored_fragments(handle: Handle) -> list[tuple[int, int]]:
+def stored_fragments(handle: LanceTable) -> list[tuple[int, int]]:
     """Number and live rows of the fragments of a table."""
     with store_errors("read a table", handle):
         return [(each.fragment_id, each.count_rows()) for each in handle.get_fragments()]
 
 
-def read_stored(handle: Handle, fragment: int, columns: Sequence[str]) -> pa.Table:
+def read_stored(handle: LanceTable, fragment: int, columns: Sequence[str]) -> pa.Table:
     """Columns of the live rows of one fragment with ``_rowid`` and ``_rowaddr``."""
     with store_errors("read a table", handle):
         scanner = handle.scanner(
@@ -130,7 +131,7 @@ def read_stored(handle: Handle, fragment: int, columns: Sequence[str]) -> pa.Tab
         return scanner.to_table()
 
 
-def delete_stored(table: StageTable, handle: Handle, fragment: int, offsets: _Offsets) -> str | None:
+def delete_stored(table: StageTable, handle: LanceTable, fragment: int, offsets: _Offsets) -> str | None:
     """Stage the deletion of rows of one fragment; None when none would be left."""
     with store_errors("stage a deletion"):
         left = handle.get_fragment(fragment).delete_rows(offsets.tolist())
@@ -146,18 +147,18 @@ def with_row_ids(fragment: str, row_ids: npt.NDArray[np.uint64]) -> str:
     return _text(metadata, _digests([fragment]))
 
 
-def staged_append(handle: Handle, fragments: Sequence[str], rows_after: int) -> StagedTransaction:
+def staged_append(handle: LanceTable, fragments: Sequence[str], rows_after: int) -> StagedTransaction:
     operation = lance.LanceOperation.Append(_all(fragments))
     return StagedTransaction(operation, handle.version, rows_after, digests=_digests(fragments))
 
 
-def staged_overwrite(handle: Handle, fragments: Sequence[str], rows_after: int) -> StagedTransaction:
+def staged_overwrite(handle: LanceTable, fragments: Sequence[str], rows_after: int) -> StagedTransaction:
     operation = lance.LanceOperation.Overwrite(handle.schema, _all(fragments))
     return StagedTransaction(operation, handle.version, rows_after, digests=_digests(fragments))
 
 
 def staged_update(
-    handle: Handle, fragments: Sequence[str], changed: Sequence[str], removed: Sequence[int], rows_after: int
+    handle: LanceTable, fragments: Sequence[str], changed: Sequence[str], removed: Sequence[int], rows_after: int
 ) -> StagedTransaction:
     """New fragments in the place of deleted rows."""
     operation = lance.LanceOperation.Update(
@@ -167,7 +168,7 @@ def staged_update(
 
 
 def staged_replacement(
-    table: StageTable, handle: Handle, fragments: Sequence[str], gone: npt.NDArray[np.uint64], rows_after: int
+    table: StageTable, handle: LanceTable, fragments: Sequence[str], gone: npt.NDArray[np.uint64], rows_after: int
 ) -> StagedTransaction:
     """New fragments, and stored ones without the rows at the addresses ``gone``."""
     if len(gone) == 0:

@@ -22,7 +22,7 @@ from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.inspect_files import DAMAGE, damage_of, stream
 from omnigraph.storage.metadata.manifest import Pin
 from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
-from omnigraph.storage.tables.datasets import Handle
+from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.text_hash import TextHashes, hash_texts
 from omnigraph.upkeep.verify.report import Ledger
 from omnigraph.upkeep.verify.table_checks import FILES, check_columns, check_indexes, open_pin, unknown_tables
@@ -63,7 +63,7 @@ class CheckedTable:
     catalog: Catalog
     type: NodeType | EdgeType
     pin: Pin
-    handle: Handle
+    handle: LanceTable
 
     @property
     def key(self) -> str:
@@ -90,7 +90,7 @@ class Texts:
     columns: tuple[str, ...]
     of: Callable[[pa.RecordBatch | pa.Table], pa.Array]
 
-    def batches(self, handle: Handle) -> Iterator[pa.Array]:
+    def batches(self, handle: LanceTable) -> Iterator[pa.Array]:
         for batch in stream(handle, self.columns):
             yield self.of(batch).drop_null()
 
@@ -99,7 +99,7 @@ class Texts:
 class _Scans:
     """Looks rows up by reading whole tables: an index may be what is wrong."""
 
-    handles: Mapping[str, Handle]
+    handles: Mapping[str, LanceTable]
 
     def find(self, table_key: str, column: str, values: pa.Array, columns: tuple[str, ...]) -> pa.Table:
         names = list(dict.fromkeys((column, *columns)))
@@ -131,7 +131,7 @@ class BranchCheck:
         self._store = store
         self._ledger = ledger
         self._damaged = damaged
-        self._opened: dict[Pin, Handle | None] = {}
+        self._opened: dict[Pin, LanceTable | None] = {}
         self._seen: set[object] = set()
 
     def tables(self, snapshot: ManifestSnapshot, catalog: Catalog | None) -> None:
@@ -149,7 +149,7 @@ class BranchCheck:
                     readable[key] = CheckedTable(catalog, type_, pin, handle)
         self._rows(snapshot.branch, readable)
 
-    def _open(self, branch: str, pin: Pin) -> Handle | None:
+    def _open(self, branch: str, pin: Pin) -> LanceTable | None:
         if pin in self._damaged:
             return None
         if pin not in self._opened:

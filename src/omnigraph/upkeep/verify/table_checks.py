@@ -27,7 +27,8 @@ from omnigraph.storage.inspect_files import (
 from omnigraph.storage.metadata.manifest import Pin, table_version_of
 from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
 from omnigraph.storage.tables.blob_columns import physical_schema
-from omnigraph.storage.tables.datasets import Handle, is_ours, maker
+from omnigraph.storage.tables.datasets import is_ours, maker
+from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.upkeep.verify.control_checks import explained_tables
 from omnigraph.upkeep.verify.history_checks import read_branch
 from omnigraph.upkeep.verify.report import Ledger, Problem
@@ -40,7 +41,7 @@ INDEXES = "indexes"
 DIGESTS = "digests"
 
 
-def open_pin(store: GraphStore, ledger: Ledger, branch: str, pin: Pin) -> Handle | None:
+def open_pin(store: GraphStore, ledger: Ledger, branch: str, pin: Pin) -> LanceTable | None:
     """The table that a pin names, if it is there and every one of its files is."""
     with ledger.looking_at(PINS):
         try:
@@ -62,7 +63,7 @@ def open_pin(store: GraphStore, ledger: Ledger, branch: str, pin: Pin) -> Handle
     return handle if damage is None else None
 
 
-def check_columns(ledger: Ledger, branch: str, type_: NodeType | EdgeType, handle: Handle) -> bool:
+def check_columns(ledger: Ledger, branch: str, type_: NodeType | EdgeType, handle: LanceTable) -> bool:
     """Whether the table has the columns of its type. Their order means nothing."""
     with ledger.looking_at(COLUMNS):
         wanted = {field.name: field for field in physical_schema(table_schema(type_))}
@@ -112,7 +113,7 @@ def drift_problems(store: GraphStore, branch: str) -> list[Problem]:
     return found
 
 
-def check_indexes(ledger: Ledger, branch: str, table_key: str, handle: Handle) -> None:
+def check_indexes(ledger: Ledger, branch: str, table_key: str, handle: LanceTable) -> None:
     """Whether each index that exists gives answers."""
     try:
         present = indexes(handle)
