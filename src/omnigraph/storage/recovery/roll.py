@@ -253,7 +253,7 @@ def _forward(
     tombstones = tuple((entry.table_key, entry.version) for entry in hidden)
     expected |= {entry.table_key: entry.replaces for entry in hidden}
     failpoints.reach("recovery.before_roll_forward_publish")
-    change = GraphChange(_draft(record, record.merge_source), tuple(pins), tombstones, expected, schema=schema)
+    change = GraphChange(_draft(record.merge_source), tuple(pins), tombstones, expected, schema=schema)
     published = publish(store, record.branch, change, fence.epoch, record.operation_id)
     audit.record(store.tables, record, "RolledForward", published.commit.id, outcomes)
     store.mirror.note(published.snapshot, published.commit)
@@ -274,7 +274,7 @@ def _back(
         outcomes.append(TableOutcome(table.table_key, restored.version - 1, pin.version))
     commit_id = commit_log.head_id(store.tables, snapshot)
     if pins:
-        change = GraphChange(_draft(record, None), tuple(pins), (), expected)
+        change = GraphChange(_draft(None), tuple(pins), (), expected)
         published = publish(store, record.branch, change, fence.epoch, record.operation_id)
         store.mirror.note(published.snapshot, published.commit)
         commit_id = published.commit.id
@@ -303,5 +303,5 @@ def _relative(store: GraphStore, path: str) -> str:
     return path.removeprefix(store.location.child(""))
 
 
-def _draft(record: Sidecar, merged_parent: str | None) -> CommitDraft:
+def _draft(merged_parent: str | None) -> CommitDraft:
     return CommitDraft(ids.new_ulid(), ids.RECOVERY_ACTOR, ids.now(), merged_parent)
