@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from lance.fragment import LanceFragment
 
-from omnigraph.storage.tables.lance_types import Fragment, LanceTable, Scanner
+from omnigraph.storage.tables.lance_types import Fragment, LanceTable, TableScan
 
-PAIRS = [(LanceTable, lance.LanceDataset), (Fragment, LanceFragment), (Scanner, lance.LanceScanner)]
+PAIRS = [(LanceTable, lance.LanceDataset), (Fragment, LanceFragment), (TableScan, lance.LanceScanner)]
 MEMBERS = [
     pytest.param(ours, theirs, name, id=f"{ours.__name__}.{name}")
     for ours, theirs in PAIRS
@@ -31,7 +31,7 @@ def test_the_types_name_members_of_lance() -> None:
 def objects(tmp_path_factory: pytest.TempPathFactory) -> dict[type, Any]:
     place: Path = tmp_path_factory.mktemp("lance") / "t"
     table = lance.write_dataset(pa.table({"id": ["a"]}), str(place))
-    return {LanceTable: table, Fragment: table.get_fragments()[0], Scanner: table.scanner()}
+    return {LanceTable: table, Fragment: table.get_fragments()[0], TableScan: table.scanner()}
 
 
 @pytest.mark.parametrize(("ours", "theirs", "name"), MEMBERS)

@@ -14,7 +14,7 @@ import lance
 import pyarrow as pa
 
 
-class Scanner(Protocol):
+class TableScan(Protocol):
     """A scan that is ready to run."""
 
     def to_table(self) -> pa.Table: ...
@@ -104,7 +104,7 @@ class LanceTable(Protocol):
         blob_handling: Any = None,
         include_deleted_rows: bool | None = None,
         disable_scoring_autoprojection: bool | None = None,
-    ) -> Scanner: ...
+    ) -> TableScan: ...
 
     def to_table(
         self, columns: list[str] | None = None, *, with_row_id: bool | None = None, blob_handling: Any = None
