@@ -1,7 +1,7 @@
 """An open graph: every verb a user has. Each one checks its arguments and hands them to the room that does the work.
 
 A `Graph` may be shared between threads. It belongs to the process that opened it: after a fork it refuses to work (see
-`storage/process.py`). How a graph is made and opened is in `opening.py`.
+`storage/objects/process.py`). How a graph is made and opened is in `opening.py`.
 """
 
 from __future__ import annotations

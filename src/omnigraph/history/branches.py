@@ -1,8 +1,8 @@
 """Branches: make, list, delete.
 
 A branch is a Lance branch of the manifest; making one copies nothing and touches no table. The entry of its name is the
-authority (`storage/branch_entries.py`); everything else about a branch is derived. A lineage belongs to one branch for
-ever, so whatever comes late from a branch that is gone reaches nothing.
+authority (`storage/metadata/branch_entries.py`); everything else about a branch is derived. A lineage belongs to one
+branch for ever, so whatever comes late from a branch that is gone reaches nothing.
 """
 
 from __future__ import annotations
