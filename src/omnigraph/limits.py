@@ -244,10 +244,6 @@ FEED_TOKEN_ID_BYTES: Final = 256
 
 # engine
 
-#: Versions of one table, or of one topology, that queries keep at hand: the newest, and those somebody travels to.
-#: Each keeps about 20 kB alive besides its rows.
-CACHED_VERSIONS: Final = 32
-
 #: Edge types with at least this many edges get a topology file; smaller ones are read in no time.
 PERSISTED_EDGES: Final = 20_000
 

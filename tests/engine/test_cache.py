@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 import omnigraph as og
-from omnigraph import limits
 from omnigraph.engine.graph_view import GraphView
 from omnigraph.engine.version_cache import VersionCache
 from omnigraph.write.change import Change, Mode
@@ -110,9 +109,8 @@ def test_versions_of_a_table_do_not_pile_up_beyond_the_budget(tmp_path: Path) ->
         assert sum(held.values()) <= 700_000, "an older version's columns are let go of once they were carried"
 
 
-def test_old_versions_of_a_lineage_go_however_small_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "CACHED_VERSIONS", 3)
-    cache, made = VersionCache(10_000), list[int]()
+def test_old_versions_of_a_lineage_go_however_small_they_are() -> None:
+    cache, made = VersionCache(10_000, max_versions=3), list[int]()
 
     def make(version: int, _: object) -> Thing:
         made.append(version)

@@ -14,6 +14,10 @@ from typing import Any, Protocol, TypeVar
 
 from omnigraph import limits
 
+#: Versions of one table, or of one topology, that are kept: the newest, and those somebody travels to. Each keeps about
+#: 20 kB alive besides its rows.
+_MAX_VERSIONS = 32
+
 #: An entry that was derived from another one shares most of its arrays; only so many of them are worth measuring.
 _DERIVED = 8
 
@@ -35,8 +39,9 @@ _T = TypeVar("_T", bound=CacheEntry)
 class VersionCache:
     """Least recently used entries go first when the budget is exceeded."""
 
-    def __init__(self, budget: int) -> None:
+    def __init__(self, budget: int, max_versions: int = _MAX_VERSIONS) -> None:
         self._budget = budget
+        self._max_versions = max_versions
         self._entries: OrderedDict[Any, Any] = OrderedDict()
         self._lineages: dict[Any, OrderedDict[Any, None]] = {}  # lineage → keys of its entries, the last used is last
         self._parts = _Parts()
@@ -101,7 +106,7 @@ class VersionCache:
 
     def _forget_old_versions(self, lineage: Any) -> None:
         versions = self._lineages[lineage]
-        while len(versions) > limits.CACHED_VERSIONS:
+        while len(versions) > self._max_versions:
             self._forget(next(iter(versions)))
 
     def _forget(self, key: Any) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from omnigraph.integers import INTEGER_BOUNDS
 from omnigraph.query.check.match_clause import match_block
-from omnigraph.query.check.mutation_check import statements
 from omnigraph.query.check.return_clause import check_order, columns, row_count
 from omnigraph.query.check.scope import CheckContext, VariableScope
 from omnigraph.query.syntax.tree import QueryDecl, ReadBody, WriteBody
@@ -28,6 +27,8 @@ def check_query(query: QueryDecl, catalog: Catalog) -> TypedQuery | TypedMutatio
     context = CheckContext(query, catalog)
     _declare_parameters(query, context)
     if isinstance(query.body, WriteBody):
+        from omnigraph.query.check.mutation_check import statements  # a process that only reads never needs it
+
         found = statements(query.body, query.name, context)
         return TypedMutation(query.name, context.parameters, found, query.description, query.instruction)
     return _read(query, query.body, context)
