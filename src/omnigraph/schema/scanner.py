@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, NoReturn
 
 from omnigraph.errors import CatalogError, ResourceLimitExceeded, SchemaError, SchemaSyntaxError
 
@@ -82,6 +83,23 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 
 
+def unescaped(raw: str, refuse: Callable[[str, int], NoReturn]) -> str:
+    """The value of a string literal, given without its quotes. Both languages of the package spell strings alike.
+
+    Args:
+        refuse: raises for an unknown escape, given its sign and its place in ``raw``.
+    """
+    if "\\" not in raw:
+        return raw
+
+    def value_of(escape: re.Match[str]) -> str:
+        if escape[1] not in _ESCAPED:
+            refuse(escape[1], escape.start())
+        return _ESCAPED[escape[1]]
+
+    return _ESCAPE.sub(value_of, raw)
+
+
 class Scanner:
     """A place in a text. ``at`` is the offset of the next token."""
 
@@ -137,13 +155,10 @@ class Scanner:
         start = self.at
         raw = self.take(STRING, expected)
 
-        def value_of(escape: re.Match[str]) -> str:
-            sign = escape.group(1)
-            if sign not in _ESCAPED:
-                raise self.source.rule(f"unsupported escape sequence: \\{sign}", start + 1 + escape.start())
-            return _ESCAPED[sign]
+        def refuse(sign: str, at: int) -> NoReturn:
+            raise self.source.rule(f"unsupported escape sequence: \\{sign}", start + 1 + at)
 
-        return _ESCAPE.sub(value_of, raw[1:-1]) if "\\" in raw else raw[1:-1]
+        return unescaped(raw[1:-1], refuse)
 
     def failure(self, expected: str, *, hint: str | None = None) -> SchemaSyntaxError:
         """The error for a next token that cannot stand here."""

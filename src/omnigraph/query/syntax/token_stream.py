@@ -15,6 +15,7 @@ from typing import NoReturn
 from omnigraph.errors import QuerySyntaxError
 from omnigraph.integers import INTEGER_BOUNDS, LITERAL_BOUNDS, IntegerBounds
 from omnigraph.query.syntax.tree import QueryText
+from omnigraph.schema.scanner import unescaped
 
 VARIABLE = "variable"
 WORD = "word"  # starts with a lower-case letter or an underscore
@@ -116,8 +117,6 @@ _HINTS = {
 MAX_DEPTH = 64
 
 _LONGEST_SHOWN = 40
-_ESCAPE_SEQUENCE = re.compile(r"\\([\s\S])")
-_ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 _MOST_DIGITS = len(str(LITERAL_BOUNDS.high))
 
 
@@ -192,15 +191,11 @@ class TokenStream:
         """The value of a string, escapes resolved."""
         raw, offset = self.text, self.offset
         self._take(STRING, what)
-        if "\\" not in raw:
-            return raw
 
-        def resolved(found: re.Match[str]) -> str:
-            if found[1] not in _ESCAPES:
-                self.fail(f"unsupported escape sequence: \\{found[1]}", offset=offset + 1 + found.start())
-            return _ESCAPES[found[1]]
+        def refuse(sign: str, at: int) -> NoReturn:
+            self.fail(f"unsupported escape sequence: \\{sign}", offset=offset + 1 + at)
 
-        return _ESCAPE_SEQUENCE.sub(resolved, raw)
+        return unescaped(raw, refuse)
 
     def take_integer(self, what: str) -> int:
         """A whole number that fits in 64 bits, with or without a sign."""
