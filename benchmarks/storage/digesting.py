@@ -17,7 +17,7 @@ from benchmarks.measure import Action, Samples, in_turns
 from benchmarks.options import Options
 from benchmarks.report import Goal, Row
 from benchmarks.storage.graphs import PEOPLE, ROUNDS, committing, fresh_numbers, fsync, new_graph, people, person
-from omnigraph.storage.tables import digests
+from omnigraph.storage.tables import stage_rows
 
 LOADED_ROWS = 500_000
 LOADS = 7
@@ -51,7 +51,7 @@ def _compared(action: Callable[[], Action], rounds: int, warm_up: int = 3) -> di
 
 @contextmanager
 def _no_digests() -> Iterator[None]:
-    with patch.object(digests, "of_files", return_value={}):
+    with patch.object(stage_rows, "of_files", return_value={}):
         yield
 
 

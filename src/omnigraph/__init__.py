@@ -86,7 +86,7 @@ if TYPE_CHECKING:
     from omnigraph.schema.schema_warnings import SchemaFinding as SchemaFinding
     from omnigraph.storage.metadata.manifest import Commit as Commit
     from omnigraph.storage.metadata.manifest import Pin as Pin
-    from omnigraph.storage.objects.location import Location as Location
+    from omnigraph.storage.objects.object_store import Location as Location
     from omnigraph.storage.recovery.audit import Recovery as Recovery
     from omnigraph.storage.recovery.audit import TableOutcome as TableOutcome
     from omnigraph.upkeep.indexes import IndexReport as IndexReport
@@ -109,7 +109,7 @@ _HOMES = {
     "omnigraph.graph": "Graph Snapshot init open",
     "omnigraph.graph.schema_control": "SchemaControl",
     "omnigraph.history.control": "Branches Commits",
-    "omnigraph.storage.objects.location": "Location",
+    "omnigraph.storage.objects.object_store": "Location",
     "omnigraph.storage.metadata.manifest": "Commit Pin",
     "omnigraph.history.branches": "Branch",
     # reading

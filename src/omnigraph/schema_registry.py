@@ -21,7 +21,7 @@ from omnigraph.schema.compiled_schema import CompiledSchema, compile_schema
 from omnigraph.schema.contract import IR_FILE, SOURCE_FILE, STATE_FILE, check_files
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import schema_files
-from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.metadata.manifest import ManifestSnapshot
 from omnigraph.storage.objects.object_store import ObjectStore
 
 #: SchemaRegistry that an open handle keeps compiled: the newest, and those of states it travelled to.

@@ -13,8 +13,7 @@ import pyarrow as pa
 
 import omnigraph as og
 from omnigraph.storage.metadata.manifest import Pin
-from omnigraph.storage.objects.location import parse_location
-from omnigraph.storage.objects.object_store import ObjectStore
+from omnigraph.storage.objects.object_store import ObjectStore, parse_location
 from tests.support.crash_graph import ACTOR, BRANCH, MAIN, SCHEMA, perform
 from tests.support.ledger import Ledger
 

@@ -12,9 +12,8 @@ import pytest
 import omnigraph as og
 from omnigraph import failpoints
 from omnigraph.errors import RecoveryRequired, StoreUnavailable, UncoveredDrift
-from omnigraph.storage.commit import sidecar, transaction_json
-from omnigraph.storage.objects.location import parse_location
-from omnigraph.storage.objects.object_store import ObjectStore
+from omnigraph.storage.commit import sidecar
+from omnigraph.storage.objects.object_store import ObjectStore, parse_location
 from tests.crash.foreign import COMPANY, OPERATION, PERSON, foreign_record, foreign_record_of
 from tests.crash.table import LINEAGES, POINTS, Arranged, Case, arrange, assert_ended
 from tests.support.crash_checks import assert_sound, assert_whole, drafted_commit, records, settled
@@ -69,9 +68,7 @@ def _commit_staged(uri: str, keys: set[str]) -> None:
         if table.table_key in keys and table.staged is not None:
             address = f"{table.uri}/tree/{table.branch}" if table.branch else table.uri
             head = lance.dataset(address, storage_options=dict(location.options) or None)
-            landed = lance.LanceDataset.commit(
-                head, transaction_json.transaction(table.staged, operation), max_retries=0
-            )
+            landed = lance.LanceDataset.commit(head, sidecar.transaction(table.staged, operation), max_retries=0)
             assert landed.version == table.post_commit_pin
 
 

@@ -15,8 +15,7 @@ import omnigraph as og
 from omnigraph import failpoints
 from omnigraph.errors import OmniGraphError, UnreadableSidecar
 from omnigraph.storage.commit import sidecar
-from omnigraph.storage.objects.location import parse_location
-from omnigraph.storage.objects.object_store import ObjectStore
+from omnigraph.storage.objects.object_store import ObjectStore, parse_location
 from omnigraph.write.change import Change
 from tests.crash.foreign import OPERATION, PERSON, ForeignRecord, foreign_record, leave_bytes, record_bytes
 from tests.crash.table import POINTS, Case, arrange

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 import omnigraph as og
 from omnigraph.storage.inspect_files import ValueProcess
-from omnigraph.storage.metadata.manifest_snapshot import fold
+from omnigraph.storage.metadata.manifest import fold
 from omnigraph.write.change import Change
 
 SCHEMA = """

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import omnigraph as og
 from omnigraph.errors import OmniGraphError, OutcomeUnknown, RecoveryRequired
-from omnigraph.storage.objects.location import parse_location
+from omnigraph.storage.objects.object_store import parse_location
 from tests.faults.operations import OPERATIONS, pair, present
 from tests.support import ledger as ledgers
 from tests.support.children import running

@@ -31,7 +31,7 @@ MAY_KNOW: dict[str, set[str]] = {
     "progress": set(),
     "text_hash": set(),
     # the two languages know nothing of files
-    "schema": BASE,
+    "schema": BASE | {"lru"},
     "query": BASE | {"schema"},
     # tables and versions, not nodes and edges
     "storage": INSIDE,

@@ -11,8 +11,7 @@ import pytest
 import omnigraph as og
 from omnigraph.errors import MergeConflict
 from omnigraph.history.merge.table_plan import Disposition, plan_tables
-from omnigraph.storage.metadata.manifest import Pin, pin_metadata
-from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.metadata.manifest import ManifestSnapshot, Pin, pin_metadata
 from tests.merge.branches import apart, edges, gone, people, state
 
 # One table: base, source and target as (branch, version); main's lineage is "main". What the target branch "t" does.

@@ -11,8 +11,7 @@ import omnigraph as og
 from omnigraph.errors import CardinalityViolation, Conflict, MergeConflict
 from omnigraph.history.merge.validate import violations
 from omnigraph.storage.commit.preparation import Workspace
-from omnigraph.write.change import Change, Mode
-from omnigraph.write.resolved import resolve
+from omnigraph.write.change import Change, Mode, resolve
 from tests.merge.branches import fingerprint, state
 
 SCHEMA = """

@@ -23,9 +23,8 @@ from omnigraph.storage.commit.sidecar import WriterKind
 from omnigraph.storage.graph_store import BranchRef, GraphStore
 from omnigraph.storage.metadata import manifest
 from omnigraph.storage.metadata.branch_entries import BranchEntries
-from omnigraph.storage.metadata.manifest import Commit, Head, table_version_of
-from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
-from omnigraph.storage.objects.location import Location
+from omnigraph.storage.metadata.manifest import Commit, Head, ManifestSnapshot, table_version_of
+from omnigraph.storage.objects.object_store import Location
 from omnigraph.storage.tables.datasets import OPERATION, Ref, TableVersion
 from omnigraph.storage.tables.stage_rows import StagedTransaction
 from tests.protocol.world import Change, Process, State, Version

@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from omnigraph.errors import InternalError, InvalidRow
-from omnigraph.schema.arrow import arrow_type
-from omnigraph.schema.canonical import canonical_text, composite_id
+from omnigraph.schema.arrow import arrow_type, canonical_text, composite_id
 from omnigraph.schema.catalog import PropertyType, Scalar
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.storage.tables import digests
+from omnigraph.storage.tables import stage_rows
 
 TYPES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
     "string": (pa.string(), st.text(max_size=5)),
@@ -32,7 +32,7 @@ TYPES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
 
 
 def digest(*pieces: pa.Array) -> str:
-    column = digests.ColumnDigest()
+    column = stage_rows.ColumnDigest()
     for piece in pieces:
         column.add(piece)
     return column.hex()
@@ -91,15 +91,15 @@ def test_the_digest_of_a_known_column_never_changes() -> None:
     """Digests are stored: another way to compute them needs another name."""
     columns = [pa.array(["Ann", None, ""]), pa.array([[1, None], None, []], pa.list_(pa.int32())), pa.array([True] * 3)]
     rows = pa.record_batch(columns, ["a", "b", "c"])
-    assert digests.text_of(digests.of_batches([rows])) == "xxh3:cf510251887efa0b637378ec034e0f3ef73172ac53a304ad"
+    assert stage_rows.text_of(stage_rows.of_batches([rows])) == "xxh3:cf510251887efa0b637378ec034e0f3ef73172ac53a304ad"
 
 
 def test_a_text_of_another_function_or_width_is_no_digest() -> None:
-    text = digests.text_of([digests.ColumnDigest(), digests.ColumnDigest()])
-    assert digests.columns_of(text, 2) == [digest(), digest()]
-    assert digests.columns_of(text, 3) is None
-    assert digests.columns_of(text.replace("xxh3", "crc9"), 2) is None
-    assert digests.columns_of(None, 2) is None
+    text = stage_rows.text_of([stage_rows.ColumnDigest(), stage_rows.ColumnDigest()])
+    assert stage_rows.columns_of(text, 2) == [digest(), digest()]
+    assert stage_rows.columns_of(text, 3) is None
+    assert stage_rows.columns_of(text.replace("xxh3", "crc9"), 2) is None
+    assert stage_rows.columns_of(None, 2) is None
 
 
 def test_a_blob_has_the_digest_of_its_bytes() -> None:

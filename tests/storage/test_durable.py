@@ -15,7 +15,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from omnigraph.storage.objects import durable
+from omnigraph.storage.objects import object_store
 from tests.support.small_graphs import ROOT, people
 from tests.support.transactions import transaction_of
 from tests.write.test_blobs import blob_graph, put
@@ -160,36 +160,36 @@ def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is synced, in order, without syncing; and no memory of earlier tests."""
     calls: list[str] = []
     monkeypatch.setenv("OMNIGRAPH_FSYNC", "1")
-    monkeypatch.setattr(durable, "sync", calls.append)
-    monkeypatch.setattr(durable, "_linked", set())
+    monkeypatch.setattr(object_store, "sync", calls.append)
+    monkeypatch.setattr(object_store, "_linked", set())
     return calls
 
 
 def test_a_file_is_synced_before_its_directories_up_to_the_root(synced: list[str]) -> None:
-    durable.sync_files(["/g/a/b/f"], "/g")
+    object_store.sync_files(["/g/a/b/f"], "/g")
     assert synced == ["/g/a/b/f", "/g/a/b", "/g/a", "/g"]
 
 
 def test_a_known_directory_is_synced_alone(synced: list[str]) -> None:
-    durable.sync_files(["/g/a/b/f"], "/g")
+    object_store.sync_files(["/g/a/b/f"], "/g")
     del synced[:]
-    durable.sync_files(["/g/a/b/h"], "/g")
+    object_store.sync_files(["/g/a/b/h"], "/g")
     assert synced == ["/g/a/b/h", "/g/a/b"]
 
 
 def test_a_directory_that_came_back_is_new_again(synced: list[str]) -> None:
-    durable.sync_files(["/g/a/b/f", "/g/ab/f"], "/g")
-    durable.forget("/g/a")
+    object_store.sync_files(["/g/a/b/f", "/g/ab/f"], "/g")
+    object_store.forget("/g/a")
     del synced[:]
-    durable.sync_files(["/g/a/b/f", "/g/ab/f"], "/g")
+    object_store.sync_files(["/g/a/b/f", "/g/ab/f"], "/g")
     assert set(synced[:2]) == {"/g/a/b/f", "/g/ab/f"}
     assert synced[2:] == ["/g/a/b", "/g/ab", "/g/a", "/g"]
 
 
 def test_nothing_is_synced_when_switched_off(synced: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMNIGRAPH_FSYNC", "0")
-    durable.sync_files(["/g/a/b/f"], "/g")
-    durable.sync_directories(["/g/a"], "/g")
+    object_store.sync_files(["/g/a/b/f"], "/g")
+    object_store.sync_directories(["/g/a"], "/g")
     assert synced == []
 
 
@@ -211,8 +211,8 @@ def test_a_version_file_carries_its_transaction_so_the_separate_file_need_not_be
 
 def test_a_file_appears_whole_under_its_name_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = tmp_path / "d/f"
-    assert durable.write_file(str(target), b"one", str(tmp_path))
-    assert not durable.write_file(str(target), b"two", str(tmp_path), replace=False)
+    assert object_store.write_file(str(target), b"one", str(tmp_path))
+    assert not object_store.write_file(str(target), b"two", str(tmp_path), replace=False)
     assert target.read_bytes() == b"one"
 
     def fail(*_: object) -> None:
@@ -220,7 +220,7 @@ def test_a_file_appears_whole_under_its_name_or_not_at_all(tmp_path: Path, monke
 
     monkeypatch.setattr(os, "rename", fail)
     with pytest.raises(OSError, match="disk full"):
-        durable.write_file(str(target), b"three", str(tmp_path))
+        object_store.write_file(str(target), b"three", str(tmp_path))
     assert target.read_bytes() == b"one"
     assert [path.name for path in target.parent.iterdir()] == ["f"], "what was not finished is removed"
 
@@ -228,4 +228,4 @@ def test_a_file_appears_whole_under_its_name_or_not_at_all(tmp_path: Path, monke
 def test_a_file_in_the_place_of_a_directory_is_an_error_and_not_taken_for_the_file_itself(tmp_path: Path) -> None:
     (tmp_path / "d").write_bytes(b"")
     with pytest.raises(OSError, match="d"):
-        durable.write_file(str(tmp_path / "d/f"), b"one", str(tmp_path))
+        object_store.write_file(str(tmp_path / "d/f"), b"one", str(tmp_path))

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.errors import CorruptGraph, StoreUnavailable
-from omnigraph.storage.objects.error_mapping import is_outage, reason, store_errors
+from omnigraph.storage.objects.native_libraries import is_outage, reason, store_errors
 
 _S3 = "LanceError(IO): Generic S3 error: Error performing GET http://host/b - Server returned non-2xx status code: "
 

@@ -11,22 +11,22 @@ import pytest
 
 import omnigraph as og
 from omnigraph import limits
-from omnigraph.storage.tables import fragment_pruning
-from omnigraph.storage.tables.fragment_pruning import fragments_to_search
-from omnigraph.storage.tables.lance_types import LanceTable, as_dataset
-from omnigraph.storage.tables.row_lookup import find_rows
+from omnigraph.storage.tables import row_lookup
+from omnigraph.storage.tables.datasets import as_dataset
+from omnigraph.storage.tables.lance_types import LanceTable
+from omnigraph.storage.tables.row_lookup import find_rows, fragments_to_search
 from omnigraph.write.change import Mode
 from tests.support.small_graphs import people, persons, without
 
 
 @pytest.fixture(autouse=True)
 def knowing_nothing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(fragment_pruning, "_kept", fragment_pruning.id_columns())
+    monkeypatch.setattr(row_lookup, "_kept", row_lookup.id_columns())
     yield
 
 
 def _forget() -> None:
-    fragment_pruning._kept = fragment_pruning.id_columns()
+    row_lookup._kept = row_lookup.id_columns()
 
 
 def _table(graph: og.Graph, branch: str = "main", at: int | None = None) -> LanceTable:
@@ -92,8 +92,8 @@ def test_a_few_rows_cut_from_a_large_table_do_not_keep_all_of_it(
     monkeypatch.setattr(limits, "KNOWN_ID_BYTES", 16_000)
     _forget()
     many = pa.table({"id": [f"id {number}" for number in range(1_000)]})
-    fragment_pruning.note(fragments, many.slice(500, 1))
-    assert fragment_pruning._kept.get(fragment_pruning._file(fragments[0])) is None
+    row_lookup.note(fragments, many.slice(500, 1))
+    assert row_lookup._kept.get(row_lookup._file(fragments[0])) is None
 
 
 def test_what_is_kept_is_bounded_and_the_answers_stay_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,8 +102,8 @@ def test_what_is_kept_is_bounded_and_the_answers_stay_right(tmp_path: Path, monk
     graph = people(tmp_path / "g")
     for number in range(30):
         graph.write([persons(f"p{number}")])
-    assert 0 < fragment_pruning._kept.size <= 200
-    assert len(fragment_pruning._kept) < 30
+    assert 0 < row_lookup._kept.size <= 200
+    assert len(row_lookup._kept) < 30
     for number in range(30):
         assert find_rows(_table(graph), pa.array([f"p{number}", "nobody"])).num_rows == 1
 
@@ -142,5 +142,5 @@ def test_ids_of_only_so_many_fragments_are_kept_however_few_they_are(
     graph = people(tmp_path / "g")
     for number in range(6):
         graph.write([persons(f"p{number}")])
-        assert len(fragment_pruning._kept) <= 3
+        assert len(row_lookup._kept) <= 3
     assert find_rows(_table(graph), pa.array(["p0", "p5"])).num_rows == 2

@@ -14,7 +14,7 @@ from lance.fragment import write_fragments
 
 import omnigraph as og
 from omnigraph.errors import StoreUnavailable
-from omnigraph.storage.objects.error_mapping import raise_interrupt, store_errors
+from omnigraph.storage.objects.native_libraries import raise_interrupt, store_errors
 from tests.support.small_graphs import people, start_child
 
 SCHEMA = pa.schema([pa.field("id", pa.string())])

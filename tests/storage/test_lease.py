@@ -15,9 +15,8 @@ from omnigraph.errors import CorruptGraph, LockTimeout, StoreUnavailable
 from omnigraph.storage.commit import sidecar
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.objects import locks as leases
-from omnigraph.storage.objects.location import parse_location
 from omnigraph.storage.objects.locks import Lease
-from omnigraph.storage.objects.object_store import ObjectStore
+from omnigraph.storage.objects.object_store import ObjectStore, parse_location
 from tests.support.s3_server import S3Server
 from tests.support.small_graphs import ids_of, people, persons, run_child, start_child
 from tests.support.waiting import wait_until
@@ -116,7 +115,7 @@ def test_a_dead_owner_on_this_machine_is_recognised_at_once(s3: S3Server, s3_roo
     code = (
         "import sys, time, os, signal\n"
         "from omnigraph.storage.objects.locks import Lease\n"
-        "from omnigraph.storage.objects.location import parse_location\n"
+        "from omnigraph.storage.objects.object_store import parse_location\n"
         "from omnigraph.storage.objects.object_store import ObjectStore\n"
         f"Lease(ObjectStore(parse_location(sys.argv[1])), '{PATH}').acquire(time.monotonic() + 10)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from omnigraph.errors import InvalidUri
-from omnigraph.storage.objects.location import parse_location, s3_options
+from omnigraph.storage.objects.object_store import parse_location, s3_options
 
 
 @pytest.mark.parametrize("spelling", ["{0}/g", "{0}/g/", "{0}/./g", "{0}/x/../g", "file://{0}/g/", "FILE://{0}/g"])

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from omnigraph.storage.objects.location import parse_location
-from omnigraph.storage.objects.object_store import ObjectStore
+from omnigraph.storage.objects.object_store import ObjectStore, parse_location
 
 
 @pytest.fixture(params=["local", pytest.param("s3", marks=pytest.mark.s3)])

@@ -19,10 +19,8 @@ from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import commit_log, manifest
-from omnigraph.storage.metadata.manifest import Commit, Pin
-from omnigraph.storage.metadata.manifest_snapshot import fold
-from omnigraph.storage.tables.datasets import TableVersion
-from omnigraph.storage.tables.lance_types import as_dataset
+from omnigraph.storage.metadata.manifest import Commit, Pin, fold
+from omnigraph.storage.tables.datasets import TableVersion, as_dataset
 from omnigraph.storage.tables.stage_columns import stage_new
 from omnigraph.storage.tables.stage_rows import stage_overwrite
 from omnigraph.write.change import Change

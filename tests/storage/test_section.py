@@ -9,15 +9,14 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import LockTimeout
-from omnigraph.storage.objects.location import parse_location
 from omnigraph.storage.objects.locks import CONTROL, Sections
-from omnigraph.storage.objects.object_store import ObjectStore
+from omnigraph.storage.objects.object_store import ObjectStore, parse_location
 from tests.support.small_graphs import people, persons, start_child
 
 HOLD = (
     "import sys\n"
     "from pathlib import Path\n"
-    "from omnigraph.storage.objects.location import parse_location\n"
+    "from omnigraph.storage.objects.object_store import parse_location\n"
     "from omnigraph.storage.objects.object_store import ObjectStore\n"
     "from omnigraph.storage.objects.locks import Sections\n"
     "place = parse_location(sys.argv[1])\n"

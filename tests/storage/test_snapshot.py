@@ -17,9 +17,9 @@ from omnigraph.storage.commit.publish import GraphChange, publish
 from omnigraph.storage.commit.sidecar import CommitDraft
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import manifest
-from omnigraph.storage.metadata import manifest_snapshot as snapshots
-from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot, fold, read_snapshot
-from omnigraph.storage.objects.location import parse_location
+from omnigraph.storage.metadata import manifest as snapshots
+from omnigraph.storage.metadata.manifest import ManifestSnapshot, fold, read_snapshot
+from omnigraph.storage.objects.object_store import parse_location
 from omnigraph.storage.tables.datasets import TableVersion
 from omnigraph.write.change import Change, Mode
 from tests.support import foreign_writer

@@ -18,8 +18,8 @@ from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
 from obstore.exceptions import AlreadyExistsError
 from obstore.store import LocalStore
 
-from omnigraph.storage.commit import transaction_json
-from omnigraph.storage.objects.location import parse_location
+from omnigraph.storage.commit import sidecar
+from omnigraph.storage.objects.object_store import parse_location
 from omnigraph.storage.tables.datasets import Tables, TableVersion, version_file
 from omnigraph.storage.tables.stage_rows import StagedTransaction
 from tests.support.small_graphs import run_child
@@ -170,10 +170,8 @@ def test_a_staged_transaction_survives_json_and_commits_later(
     table = _table(tmp_path / "t", "a", "b", "c")
     staged = StagedTransaction(stage(table), table.version, len(expected))
     assert lance.dataset(str(tmp_path / "t")).version == table.version, "staging moved the table"
-    read = transaction_json.from_json(json.loads(json.dumps(transaction_json.to_json(staged))))
-    landed = LanceDataset.commit(
-        lance.dataset(str(tmp_path / "t")), transaction_json.transaction(read, "op"), max_retries=0
-    )
+    read = sidecar.transaction_from_json(json.loads(json.dumps(sidecar.transaction_to_json(staged))))
+    landed = LanceDataset.commit(lance.dataset(str(tmp_path / "t")), sidecar.transaction(read, "op"), max_retries=0)
     assert (landed.version, _ids(landed)) == (table.version + 1, expected)
     assert transaction_of(landed).uuid == staged.uuid
     if stage is _staged_update:
@@ -186,7 +184,7 @@ def test_a_staged_transaction_survives_json_and_commits_later(
 @pytest.mark.parametrize("stage", [_staged_append, _staged_update, _staged_overwrite])
 def test_a_record_tells_of_a_fragment_what_lance_tells(tmp_path: Path, stage: Callable[[Any], Any]) -> None:
     operation = stage(_table(tmp_path / "t", "a", "b", "c"))
-    recorded = transaction_json.to_json(StagedTransaction(operation, 1, 3))["operation"]
+    recorded = sidecar.transaction_to_json(StagedTransaction(operation, 1, 3))["operation"]
     for name in ("fragments", "new_fragments", "updated_fragments"):
         assert recorded.get(name, []) == [fragment.to_json() for fragment in getattr(operation, name, [])]
 

@@ -9,7 +9,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.storage.metadata.manifest import table_version_of
-from omnigraph.storage.objects.location import parse_location
+from omnigraph.storage.objects.object_store import parse_location
 from omnigraph.storage.tables.task_staging import StageTable, remove_staged, write_rows
 from tests.support.small_graphs import ids_of, people
 

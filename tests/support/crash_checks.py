@@ -19,8 +19,7 @@ import obstore
 import omnigraph as og
 from omnigraph.storage.inspect_files import ValueProcess
 from omnigraph.storage.metadata import commit_log
-from omnigraph.storage.objects.location import parse_location
-from omnigraph.storage.objects.object_store import ObjectStore
+from omnigraph.storage.objects.object_store import ObjectStore, parse_location
 from omnigraph.storage.tables.datasets import is_ours, maker
 from tests.support import ledger as ledgers
 from tests.support.crash_graph import ACTOR, marks

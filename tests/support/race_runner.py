@@ -17,7 +17,7 @@ from pathlib import Path
 
 import omnigraph as og
 from omnigraph.storage.metadata import commit_log
-from omnigraph.storage.metadata.manifest_snapshot import fold
+from omnigraph.storage.metadata.manifest import fold
 from tests.support import ledger as ledgers
 from tests.support.children import running
 from tests.support.crash_checks import assert_mirrored, assert_pins_are_heads, assert_whole, files, records

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 import omnigraph as og
 from omnigraph.storage.metadata.manifest import Pin, table_version_of
-from omnigraph.storage.tables.lance_types import as_dataset
+from omnigraph.storage.tables.datasets import as_dataset
 from omnigraph.write.change import Change, Mode
 
 KEY = "node:Item"

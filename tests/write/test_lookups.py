@@ -13,7 +13,7 @@ from lance import LanceDataset
 
 import omnigraph as og
 from omnigraph.storage.metadata.manifest import table_version_of
-from omnigraph.storage.tables.lance_types import as_dataset
+from omnigraph.storage.tables.datasets import as_dataset
 from omnigraph.storage.tables.row_lookup import find_rows
 from omnigraph.write.change import Change, Mode
 

@@ -19,7 +19,7 @@ from omnigraph.errors import (
     RangeViolation,
 )
 from omnigraph.schema.compiled_schema import compile_schema
-from omnigraph.write.conform import conform
+from omnigraph.write.row_rules import conform
 
 SCHEMA = """
 node All {

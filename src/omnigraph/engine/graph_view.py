@@ -13,8 +13,7 @@ from omnigraph.engine.version_cache import SHARED, VersionCache
 from omnigraph.errors import HistoricalVersionReclaimed, StorageError, TypeNotFound
 from omnigraph.schema.catalog import ENDPOINT_COLUMNS, Catalog
 from omnigraph.storage.graph_store import GraphStore
-from omnigraph.storage.metadata.manifest import Pin
-from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.metadata.manifest import ManifestSnapshot, Pin
 from omnigraph.storage.table_reader import TableReader
 
 

@@ -32,8 +32,7 @@ from omnigraph.query.plan.logical_plan import NodeScan, Statistics, Step
 from omnigraph.query.typed import TypedQuery
 from omnigraph.schema.catalog import Catalog
 from omnigraph.storage.graph_store import GraphStore
-from omnigraph.storage.metadata import commit_log
-from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.metadata.manifest import ManifestSnapshot
 from omnigraph.storage.objects.user_files import text_of
 
 if TYPE_CHECKING:
@@ -148,7 +147,7 @@ class QueryRunner:
             query_name=compiled.query.name,
             branch=snapshot.branch,
             at=request.at,
-            commit_id=commit_log.head_id(self._store.tables, snapshot),
+            commit_id=self._store.head_id(snapshot),
             types=compiled.types,
         )
 

@@ -1,12 +1,13 @@
 """An open graph: every verb a user has. Each one checks its arguments and hands them to the room that does the work.
 
 A `Graph` may be shared between threads. It belongs to the process that opened it: after a fork it refuses to work (see
-`storage/objects/process.py`). How a graph is made and opened is in `opening.py`.
+`storage/objects/native_libraries.py`). How a graph is made and opened is in `opening.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 from omnigraph import ids
 from omnigraph.engine.query_result import Result
 from omnigraph.engine.query_runner import Explanation, QueryRunner, ReadRequest
-from omnigraph.graph.internals import GraphInternals
+from omnigraph.errors import ReadOnly
 from omnigraph.graph.schema_control import SchemaControl
 from omnigraph.graph.snapshot import Snapshot
 from omnigraph.history.control import Branches, Commits
@@ -24,10 +25,11 @@ from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.compiled_schema import CompiledSchema, compile_schema
 from omnigraph.schema_registry import SchemaRegistry
 from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata.manifest import ManifestSnapshot
 from omnigraph.storage.objects.locks import is_held
+from omnigraph.storage.objects.native_libraries import use_storage
 from omnigraph.storage.objects.user_files import text_of
 
-# A process that only reads does not load the code that writes: each method below imports what it needs.
 if TYPE_CHECKING:
     from omnigraph.history.diff import Diff
     from omnigraph.history.export import ExportResult
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from omnigraph.write.load.load_source import Source
     from omnigraph.write.mutate import MutationResult
     from omnigraph.write.stage_changes import WriteResult
+
 
 #: A state: the name of a branch, a commit id, a manifest version, a time, or a snapshot.
 State: TypeAlias = At | Snapshot
@@ -562,3 +565,49 @@ def _merge_engine(engine: str) -> MergeEngines:
     from omnigraph.graph.engines import merge_engine
 
     return merge_engine(engine)
+
+
+@dataclass(frozen=True, slots=True)
+class GraphInternals:
+    """An open graph as engines see it.
+
+    Attributes:
+        mode: ``rw`` or ``ro``.
+        actor: author of the commits of this handle.
+    """
+
+    store: GraphStore
+    schemas: SchemaRegistry
+    mode: str
+    actor: str | None
+
+    def reader(self) -> GraphStore:
+        """The storage, to read from it.
+
+        Raises:
+            ForkedProcess: this process was forked from one that had used the storage.
+        """
+        use_storage()
+        return self.store
+
+    def writer(self) -> GraphStore:
+        """The storage, to write to it.
+
+        Raises:
+            ReadOnly: the graph is open read-only.
+        """
+        if self.mode != "rw":
+            raise ReadOnly(f"{self.store.location.uri} is open read-only", hint="open it with mode='rw'")
+        return self.reader()
+
+    def snapshot(self, branch: str = ids.MAIN, at: At | None = None) -> ManifestSnapshot:
+        """The state of a branch now, or at a commit id, a manifest version or a time."""
+        return snapshot_at(self.reader(), known_branch(branch), at)
+
+    def catalog_of(self, snapshot: ManifestSnapshot) -> Catalog:
+        """The types of a state."""
+        return self.schemas.of(snapshot).catalog
+
+    def schema_for_rows(self, branch: str, from_: str | None = None) -> CompiledSchema:
+        """The schema that new rows of a branch must have; of ``from_`` when the write will create the branch."""
+        return self.schemas.for_rows(branch, from_)

@@ -24,7 +24,7 @@ from omnigraph.schema.contract import (
 from omnigraph.schema_registry import read_schema
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import schema_files
-from omnigraph.storage.objects.location import Location, parse_location
+from omnigraph.storage.objects.object_store import Location, parse_location
 from omnigraph.storage.objects.user_files import text_of
 
 

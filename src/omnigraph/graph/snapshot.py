@@ -10,10 +10,9 @@ from omnigraph.errors import InputError, TypeNotFound
 from omnigraph.history.state_at import at_state
 from omnigraph.ids import did_you_mean
 from omnigraph.storage.graph_store import GraphStore
-from omnigraph.storage.metadata.manifest import Pin
-from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
-from omnigraph.storage.objects.error_mapping import store_errors
-from omnigraph.storage.tables.blob_columns import AS_BYTES
+from omnigraph.storage.metadata.manifest import ManifestSnapshot, Pin
+from omnigraph.storage.objects.native_libraries import store_errors
+from omnigraph.storage.tables.datasets import AS_BYTES
 
 
 class Snapshot:

@@ -28,9 +28,9 @@ from omnigraph.storage.graph_store import BranchRef, GraphStore
 from omnigraph.storage.metadata import manifest
 from omnigraph.storage.metadata.branch_entries import BranchEntry
 from omnigraph.storage.metadata.commit_log import COMMITS_PATH
-from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
-from omnigraph.storage.objects.error_mapping import STORE_EXCEPTIONS
+from omnigraph.storage.metadata.manifest import ManifestSnapshot
 from omnigraph.storage.objects.locks import CONTROL
+from omnigraph.storage.objects.native_libraries import STORE_EXCEPTIONS
 from omnigraph.storage.recovery.sweep import discard_records, heal_branch
 from omnigraph.storage.tables.datasets import TableVersion
 from omnigraph.storage.tables.lance_types import LanceTable

@@ -20,9 +20,7 @@ from omnigraph.history.entity_changes import KINDS, ChangeBatch, ChangeFilter, E
 from omnigraph.history.recent_deltas import recent_deltas
 from omnigraph.storage.delta import DELETE, OPS, OrderedChanges, require_comparable
 from omnigraph.storage.graph_store import GraphStore
-from omnigraph.storage.metadata import commit_log
-from omnigraph.storage.metadata.manifest import Pin, table_version_of
-from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.metadata.manifest import ManifestSnapshot, Pin, table_version_of
 from omnigraph.storage.tables.table_scan import AdaptiveBatches
 
 #: Changes of a diff or a feed that become objects at a time, and the same for types with blobs.
@@ -70,8 +68,8 @@ class Diff:
     ) -> None:
         self._store = store
         self._filter = filter_
-        self.from_commit = commit_log.head_id(store.tables, before)
-        self.to_commit = commit_log.head_id(store.tables, after)
+        self.from_commit = store.head_id(before)
+        self.to_commit = store.head_id(after)
         self.from_version = before.version
         self.to_version = after.version
         self.branch = after.branch

@@ -23,8 +23,7 @@ import pyarrow.parquet as pq
 from omnigraph.errors import InputError, TypeNotFound
 from omnigraph.ids import did_you_mean
 from omnigraph.storage.graph_store import GraphStore
-from omnigraph.storage.metadata.manifest import Pin
-from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.metadata.manifest import ManifestSnapshot, Pin
 from omnigraph.storage.tables.table_scan import rows_by_id
 from omnigraph.write.json_lines import json_lines
 

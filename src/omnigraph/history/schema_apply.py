@@ -49,8 +49,7 @@ from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import manifest, schema_files
-from omnigraph.storage.metadata.manifest import Commit, Pin
-from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.metadata.manifest import Commit, ManifestSnapshot, Pin
 from omnigraph.storage.objects.locks import CONTROL
 from omnigraph.storage.recovery.sweep import heal_branch
 from omnigraph.storage.tables.stage_columns import ColumnChange, stage_new, stage_reshape

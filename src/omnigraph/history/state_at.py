@@ -12,8 +12,7 @@ from omnigraph import ids
 from omnigraph.errors import BranchNotFound, CommitNotFound, HistoricalVersionReclaimed, InputError, InvalidName
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import commit_log
-from omnigraph.storage.metadata.manifest import Commit
-from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.metadata.manifest import Commit, ManifestSnapshot
 
 #: A moment: a commit id, a manifest version, or a time.
 At: TypeAlias = str | int | datetime

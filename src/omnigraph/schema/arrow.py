@@ -1,12 +1,19 @@
-"""Catalog → Arrow schemas of the tables: columns, order, nullability and field metadata.
+"""Types in Arrow: the columns of a table, their order, nullability and metadata; and the canonical text of key values.
 
 A blob column has the logical type ``large_binary`` here and a mark in its metadata; storage swaps in the physical one.
+Equal values have equal texts, and only those; ids of keyed nodes and unique tuples are made of them.
 """
 
 from __future__ import annotations
 
-import pyarrow as pa
+from collections.abc import Sequence
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph.errors import InternalError, InvalidRow
+from omnigraph.lru import LruCache
 from omnigraph.schema.catalog import ENDPOINT_COLUMNS, EdgeType, NodeType, Property, PropertyType, Scalar
 from omnigraph.schema.stable_ids import prop_id
 
@@ -27,6 +34,10 @@ _SCALARS = {
     Scalar.DATETIME: pa.date64(),
     Scalar.BLOB: pa.large_binary(),
 }
+
+
+#: Schemas of the types that were used last. An entry holds its type, so that no other object gets its identity.
+_TABLE_SCHEMAS: LruCache[int, tuple[NodeType | EdgeType, pa.Schema]] = LruCache(max_entries=1_024)
 
 
 def arrow_type(type_: PropertyType) -> pa.DataType:
@@ -51,7 +62,11 @@ def edge_schema(edge: EdgeType) -> pa.Schema:
 
 def table_schema(type_: NodeType | EdgeType) -> pa.Schema:
     """The columns of the table behind a node or edge type."""
-    return node_schema(type_) if isinstance(type_, NodeType) else edge_schema(type_)
+    kept = _TABLE_SCHEMAS.get(id(type_))
+    if kept is None:
+        kept = type_, node_schema(type_) if isinstance(type_, NodeType) else edge_schema(type_)
+        _TABLE_SCHEMAS.put(id(type_), kept)
+    return kept[1]
 
 
 def _id_field() -> pa.Field:
@@ -63,3 +78,91 @@ def _field(kind: str, owner: str, column: Property) -> pa.Field:
     if column.type.scalar is Scalar.BLOB:
         metadata[BLOB_METADATA] = "true"
     return pa.field(column.name, arrow_type(column.type), nullable=column.type.nullable, metadata=metadata)
+
+
+_CONTROL_ESCAPES = {chr(code): f"\\u{code:04x}" for code in range(0x20)} | {
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+}
+
+
+def canonical_text(array: pa.Array, type_: PropertyType) -> pa.StringArray:
+    """Text of each value of a column.
+
+    Args:
+        array: values of the property; they are narrowed to its column type first.
+        type_: a scalar type that may take part in a key or a unique rule.
+
+    Raises:
+        InvalidRow: a float is not finite; ``details["row"]`` is its position.
+    """
+    if type_.list or type_.scalar in (Scalar.BLOB, Scalar.VECTOR):
+        raise InternalError(f"a value of type {type_} has no canonical text")
+    stored = _stored(array, arrow_type(type_))
+    match type_.scalar:
+        case Scalar.STRING:
+            return stored
+        case Scalar.DATE:
+            return stored.view(pa.int32()).cast(pa.string())
+        case Scalar.DATETIME:
+            return stored.view(pa.int64()).cast(pa.string())
+        case Scalar.F32 | Scalar.F64:
+            return _float_text(stored)
+    return stored.cast(pa.string())
+
+
+def _stored(array: pa.Array, type_: pa.DataType) -> pa.Array:
+    if array.type == type_:
+        return array
+    if pa.types.is_date64(type_) and pa.types.is_timestamp(array.type):
+        array = array.cast(pa.timestamp("ms")).view(pa.int64())  # Arrow's own cast would drop the time of day
+    return array.cast(type_)
+
+
+def composite_id(columns: Sequence[pa.StringArray]) -> pa.StringArray:
+    """Compact JSON arrays of canonical texts, one per row; null where any part is null.
+
+    >>> composite_id([pa.array(["7"]), pa.array(["acme"])]).to_pylist()
+    ['["7","acme"]']
+    """
+    if not columns:
+        raise InternalError("a composite id needs at least one column")
+    parts = [json_inner(column) for column in columns]
+    body = pc.binary_join_element_wise(*parts, '","', null_handling="emit_null")
+    return pc.binary_join_element_wise('["', body, '"]', "", null_handling="emit_null")
+
+
+def json_inner(texts: pa.Array) -> pa.Array:
+    """The inside of a JSON string literal for each text."""
+    texts = pc.replace_substring(texts, "\\", "\\\\")
+    texts = pc.replace_substring(texts, '"', '\\"')
+    if pc.any(pc.match_substring_regex(texts, r"[\x00-\x1f]")).as_py():
+        for sign, escape in _CONTROL_ESCAPES.items():
+            texts = pc.replace_substring(texts, sign, escape)
+    return texts
+
+
+def _float_text(values: pa.Array) -> pa.StringArray:
+    """Shortest round trip without exponent. Arrow gives the shortest digits, but with an exponent far from 1."""
+    finite = pc.is_finite(values)
+    row = pc.index(finite, False).as_py()
+    if row >= 0:
+        raise InvalidRow(f"a key or unique value must be a finite number, got {values[row]}", row=row)
+    texts = values.cast(pa.string())
+    texts = pc.if_else(pc.equal(values, pa.scalar(0, values.type)), "0", texts)
+    return _without_exponent(values, texts)
+
+
+def _without_exponent(values: pa.Array, texts: pa.StringArray) -> pa.StringArray:
+    """Spell out the few values that Arrow writes as ``1e+20``; no Arrow kernel does, so these go one by one."""
+    exponential = pc.fill_null(pc.match_substring(texts, "e"), False)
+    if not pc.any(exponential).as_py():
+        return texts
+    spelled = [
+        np.format_float_positional(value, trim="-", unique=True)
+        for value in values.filter(exponential).to_numpy(zero_copy_only=False)
+    ]
+    return pc.replace_with_mask(texts, exponential, pa.array(spelled, pa.string()))

@@ -19,7 +19,7 @@ from omnigraph.spark.frames import chosen_columns, moment, pinned_in
 from omnigraph.spark.pushdown import NO_FILTERS, push_filters
 from omnigraph.spark.types import spark_schema, transfer_batch, transfer_schema
 from omnigraph.storage.graph_store import GraphStore
-from omnigraph.storage.objects.location import Location, parse_location
+from omnigraph.storage.objects.object_store import Location, parse_location
 from omnigraph.storage.tables.table_scan import TableAt, fragment_groups, scan_fragments
 from omnigraph.write.change import Mode
 

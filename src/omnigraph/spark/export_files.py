@@ -35,7 +35,7 @@ from omnigraph.spark.cluster import job_errors
 from omnigraph.spark.frames import PinnedState, pinned
 from omnigraph.spark.session import active_session
 from omnigraph.storage.metadata.manifest import Pin
-from omnigraph.storage.objects.location import Location, parse_location
+from omnigraph.storage.objects.object_store import Location, parse_location
 from omnigraph.storage.objects.user_files import Folder, concatenate
 from omnigraph.storage.tables.table_scan import ID, TableAt, fragment_groups, rows_by_id, scan_fragments
 from omnigraph.write.json_lines import json_lines

@@ -19,8 +19,8 @@ from omnigraph.ids import known_branch
 from omnigraph.schema.catalog import Catalog
 from omnigraph.spark.session import active_session
 from omnigraph.storage.graph_store import GraphStore
-from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
-from omnigraph.storage.objects.location import Location
+from omnigraph.storage.metadata.manifest import ManifestSnapshot
+from omnigraph.storage.objects.object_store import Location
 from omnigraph.storage.tables.table_scan import TableAt
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from omnigraph.spark.loading.load_commit import LoadCommit, LoadTarget, StageTab
 from omnigraph.spark.loading.stage_task import StageConfig, stage_partition
 from omnigraph.spark.loading.staged import Staging, most_violations
 from omnigraph.spark.messages import StagingMessage
-from omnigraph.storage.objects.location import Location
+from omnigraph.storage.objects.object_store import Location
 from omnigraph.upkeep.indexes import ensure_indices
 from omnigraph.write.change import Mode, type_of
 from omnigraph.write.load.gather import LoadRequest

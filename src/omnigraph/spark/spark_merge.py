@@ -33,8 +33,7 @@ from omnigraph.spark.messages import MESSAGE_DDL, ConflictFound, FragmentsWritte
 from omnigraph.spark.session import active_session, require_spark
 from omnigraph.storage.commit.preparation import PreparedTable, Workspace
 from omnigraph.storage.graph_store import GraphStore
-from omnigraph.storage.tables.blob_columns import has_blobs
-from omnigraph.storage.tables.datasets import TableVersion
+from omnigraph.storage.tables.datasets import TableVersion, has_blobs
 from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.row_equality import differing_rows
 from omnigraph.storage.tables.row_lookup import RowIds, RowLocations, locate, rows_at
@@ -47,7 +46,7 @@ from omnigraph.storage.tables.task_staging import (
     with_row_ids,
     write_rows,
 )
-from omnigraph.write.resolved import Resolved
+from omnigraph.write.change import Resolved
 from omnigraph.write.stage_changes import found_rows
 
 ENGINE = "spark"

@@ -19,9 +19,9 @@ from omnigraph.errors import AlreadyInitialized, CorruptGraph, OmniGraphError, S
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import commit_log, commit_mirror, manifest, schema_files
 from omnigraph.storage.metadata.manifest import Commit, Head, Pin
-from omnigraph.storage.objects import durable
-from omnigraph.storage.objects.error_mapping import STORE_EXCEPTIONS, store_errors
+from omnigraph.storage.objects import object_store
 from omnigraph.storage.objects.locks import CONTROL, RECOVERY_DIRECTORY
+from omnigraph.storage.objects.native_libraries import STORE_EXCEPTIONS, store_errors
 
 _CLAIM = f"{RECOVERY_DIRECTORY}/init.claim"
 _OWN_TABLES = (manifest.PATH, commit_log.COMMITS_PATH, commit_log.ACTORS_PATH)
@@ -109,7 +109,7 @@ def _clear_claim(store: GraphStore, claim: dict[str, list[str]]) -> None:
         return
     for location in [*claim["tables"], *_OWN_TABLES]:
         store.objects.delete_below(location)
-        durable.forget(store.tables.uri(location))
+        object_store.forget(store.tables.uri(location))
     for name in schema_files.FILES:
         store.objects.delete(name)
     store.objects.delete(_CLAIM)
@@ -165,7 +165,7 @@ def _create_tables(store: GraphStore, graph: NewGraph) -> None:
     for table in graph.tables:
         store.tables.create(table.location, table.schema)
         if store.location.is_local:
-            durable.sync_tree(store.tables.uri(table.location), store.location.uri)
+            object_store.sync_tree(store.tables.uri(table.location), store.location.uri)
     failpoints.reach("init.after_tables_created")
 
 
@@ -193,7 +193,7 @@ def _create_manifest(store: GraphStore, graph: NewGraph, genesis: Commit) -> Non
             raise
         _require_ours(store, genesis, error)
     if store.location.is_local:
-        durable.sync_tree(store.tables.uri(manifest.PATH), store.location.uri)
+        object_store.sync_tree(store.tables.uri(manifest.PATH), store.location.uri)
     failpoints.reach("init.post_manifest_create")
     _fill_in(store, genesis)
 

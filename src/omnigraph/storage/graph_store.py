@@ -20,15 +20,13 @@ from omnigraph.errors import (
     HistoricalVersionReclaimed,
     OmniGraphError,
 )
-from omnigraph.storage.metadata import manifest, migrate
+from omnigraph.storage.metadata import commit_log, manifest, migrate
 from omnigraph.storage.metadata.branch_entries import BranchEntries, BranchEntry
 from omnigraph.storage.metadata.commit_mirror import Mirror
-from omnigraph.storage.metadata.manifest import Pin, table_version_of
-from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot, read_snapshot
-from omnigraph.storage.objects.error_mapping import store_errors
-from omnigraph.storage.objects.location import Location
+from omnigraph.storage.metadata.manifest import ManifestSnapshot, Pin, read_snapshot, table_version_of
 from omnigraph.storage.objects.locks import Sections
-from omnigraph.storage.objects.object_store import ObjectStore
+from omnigraph.storage.objects.native_libraries import store_errors
+from omnigraph.storage.objects.object_store import Location, ObjectStore
 from omnigraph.storage.tables.datasets import Tables, TableVersion
 from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.recent_changes import RecentChanges
@@ -85,6 +83,12 @@ class GraphStore:
     def snapshot(self, branch: str) -> ManifestSnapshot:
         """The newest published state of a branch."""
         return self.refresh(branch)
+
+    def head_id(self, snapshot: ManifestSnapshot) -> str:
+        """Id of the newest commit of a snapshot; free when the last publish was ours."""
+        head = snapshot.head
+        own = head is not None and head.version == snapshot.version
+        return head.commit_id if head is not None and own else commit_log.head_commit(self.tables, snapshot).id
 
     def refresh(self, branch: str, *, migrate_layout: bool = False) -> ManifestSnapshot:
         """The newest state, and on request in the current layout: the stamp is per branch, so each is migrated."""

@@ -25,11 +25,10 @@ import pyarrow as pa
 from omnigraph import limits
 from omnigraph.errors import CorruptGraph, OmniGraphError
 from omnigraph.storage.metadata import manifest
-from omnigraph.storage.objects.error_mapping import READ_EXCEPTIONS, panics_as_damage, reason, store_errors
-from omnigraph.storage.objects.location import Location
-from omnigraph.storage.tables import digests
-from omnigraph.storage.tables.blob_columns import AS_BYTES, is_blob
-from omnigraph.storage.tables.datasets import Tables, TableVersion
+from omnigraph.storage.objects.native_libraries import READ_EXCEPTIONS, panics_as_damage, reason, store_errors
+from omnigraph.storage.objects.object_store import Location
+from omnigraph.storage.tables import stage_rows
+from omnigraph.storage.tables.datasets import AS_BYTES, Tables, TableVersion, is_blob
 from omnigraph.storage.tables.filters import equals, one_of
 from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.row_lookup import is_understood, select_rows
@@ -150,7 +149,7 @@ class DataFile:
 
     def recorded(self, known: Mapping[str, str]) -> list[str] | None:
         """The digests of the columns that are shown; None when none was recorded."""
-        found = digests.columns_of(known.get(self.name), self.width)
+        found = stage_rows.columns_of(known.get(self.name), self.width)
         return [found[place] for _, place in self.columns] if found is not None else None
 
 
@@ -186,7 +185,7 @@ def read_digests(
 ) -> list[str]:
     """The digests of some columns of a fragment, from what can be read now."""
     with store_errors("read a data file"), panics_as_damage():
-        found = digests.of_batches(_batches(handle, fragment, list(columns), after_batch))
+        found = stage_rows.of_batches(_batches(handle, fragment, list(columns), after_batch))
     return [column.hex() for column in found]
 
 

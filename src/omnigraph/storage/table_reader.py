@@ -15,7 +15,7 @@ from omnigraph import limits
 from omnigraph.errors import HistoricalVersionReclaimed
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.manifest import Pin, table_version_of
-from omnigraph.storage.objects.error_mapping import store_errors
+from omnigraph.storage.objects.native_libraries import store_errors
 from omnigraph.storage.tables.filters import one_of
 from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.recent_changes import TableChange as TableChange

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.schema.canonical import json_inner
+from omnigraph.schema.arrow import json_inner
 
 _TEXT = pa.large_string()
 _ENDPOINTS = {"src": "from", "dst": "to"}

@@ -21,7 +21,6 @@ from omnigraph import ids, limits
 from omnigraph.errors import MissingValue, TypeNotFound
 from omnigraph.lru import LruCache
 from omnigraph.query import bind_params, check_write, parse_queries
-from omnigraph.query.temporal import to_utc
 from omnigraph.query.typed import (
     Assignment,
     DeleteEdge,
@@ -33,8 +32,7 @@ from omnigraph.query.typed import (
     TypedMutation,
     UpdateNode,
 )
-from omnigraph.schema.arrow import table_schema
-from omnigraph.schema.canonical import canonical_text
+from omnigraph.schema.arrow import canonical_text, table_schema
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, PropertyType, Scalar
 from omnigraph.schema.compiled_schema import CompiledSchema
 from omnigraph.schema_registry import SchemaRegistry
@@ -48,7 +46,7 @@ from omnigraph.storage.tables.filters import ColumnFilter, equals
 from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.row_lookup import find_rows, select_rows
 from omnigraph.write.change import Change, Mode
-from omnigraph.write.identity import with_ids
+from omnigraph.write.row_rules import with_ids
 from omnigraph.write.stage_changes import stage_changes, typed_changes
 from omnigraph.write.stored_values import MutationValues, column
 
@@ -115,7 +113,7 @@ def mutate(store: GraphStore, schemas: SchemaRegistry, request: MutationRequest)
         PreconditionFailed: ``if_commit`` is not the head.
     """
     text, file = text_of(request.source, ".gq")
-    mutation = _Mutation(schemas, text, file, request.name, request.params, to_utc(ids.now()))
+    mutation = _Mutation(schemas, text, file, request.name, request.params, _this_millisecond())
     done = run(
         store,
         Write(
@@ -135,6 +133,11 @@ def mutate(store: GraphStore, schemas: SchemaRegistry, request: MutationRequest)
         affected_edges=done.report.edges,
         actor=request.actor,
     )
+
+
+def _this_millisecond() -> datetime:
+    moment = ids.now()
+    return moment.replace(microsecond=moment.microsecond // 1_000 * 1_000)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,15 @@
-"""The rules about one row, each stated once: required values, endpoints, ``@range``, ``@check``, enums, keys and ids.
+"""The rules about one row, each stated once, and the conversion of rows into the schema of their table.
 
 A rule is a function from columns in their stored types to tables of violations (`ROW_VIOLATIONS`), without a loop over
-rows, so that the embedded path and the executors of a Spark job run the same code. `row_error` turns a violation into
-the error that names the property, the value and the row.
+rows, so that the embedded path and the executors of a Spark job run the same code. A conversion looks at a whole column
+and names only the first bad value; halving the rows until each part converts gives every bad row its own error. The id
+of a keyed node is the canonical text of its key; everything else brings its own id or gets a ULID.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -19,12 +21,301 @@ from omnigraph.errors import (
     CheckViolation,
     EnumViolation,
     IdMismatch,
+    InternalError,
     InvalidRow,
     MissingValue,
     OmniGraphError,
     RangeViolation,
 )
-from omnigraph.schema.catalog import EdgeType, NodeType, Property, PropertyType, Scalar
+from omnigraph.ids import new_ulids
+from omnigraph.integers import arrow_bounds
+from omnigraph.schema.arrow import canonical_text, composite_id, table_schema
+from omnigraph.schema.catalog import ENDPOINT_COLUMNS, EdgeType, NodeType, Property, PropertyType, Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Conformed:
+    """Rows in the schema of their table, each valid on its own.
+
+    Attributes:
+        fresh_ids: every id was just made, so none can exist.
+    """
+
+    rows: pa.Table
+    fresh_ids: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ConformedPart:
+    """Valid rows, and where each of them was among the rows that were given."""
+
+    rows: pa.Table
+    fresh_ids: bool
+    positions: pa.Array
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidAt:
+    """The position of an invalid row, and its first error."""
+
+    position: int
+    error: OmniGraphError
+
+
+def conform(type_: NodeType | EdgeType, rows: pa.Table) -> Conformed:
+    """Bring rows into the schema of their table, or raise the first violation."""
+    conforming = _Conforming(type_)
+    for found in conforming.run(rows):
+        raise conforming.error(found)
+    return conforming.result()
+
+
+def split_valid(
+    type_: NodeType | EdgeType,
+    rows: pa.Table,
+    most: int | None = None,
+    convert: Callable[[pa.Table], pa.Table] = lambda rows: rows,
+) -> tuple[list[ConformedPart], list[InvalidAt]]:
+    """The rows that are valid, in the schema of their table, and those that are not, both in order.
+
+    Args:
+        most: stop once so many invalid rows are known.
+        convert: brings columns nearer to their stored types before the rules see them; may refuse, like a rule.
+    """
+    good: list[ConformedPart] = []
+    bad: list[InvalidAt] = []
+    waiting = [(0, rows.num_rows)] if rows.num_rows else []
+    while waiting and (most is None or len(bad) < most):
+        start, size = waiting.pop()
+        conforming = _Conforming(type_)
+        found = []
+        try:
+            for each in conforming.run(convert(rows.slice(start, size))):
+                found.append(each)
+        except InternalError:
+            raise
+        except OmniGraphError as error:
+            if size > 1:
+                waiting += [(start + size // 2, size - size // 2), (start, size // 2)]
+            else:
+                bad.append(InvalidAt(start, conforming.error(found[0]) if found else error))
+            continue
+        part, invalid = conforming.split(found, None if most is None else most - len(bad))
+        bad += [InvalidAt(start + each.position, each.error) for each in invalid]
+        good.append(replace(part, positions=pc.add(part.positions, start)))
+    return good, bad
+
+
+class _Conforming:
+    """One attempt to bring rows into the schema of their table."""
+
+    def __init__(self, type_: NodeType | EdgeType) -> None:
+        self._type = type_
+        self._columns: dict[str, Any] = {}
+        self._ids: pa.Array = pa.array([], pa.string())
+        self._fresh = False
+
+    def run(self, rows: pa.Table) -> Iterator[pa.Table]:
+        """Every violation. What cannot be converted is raised."""
+        type_, columns = self._type, self._columns
+        schema = table_schema(type_)
+        _refuse_unknown(type_, rows, schema)
+        for name, prop in type_.properties.items():
+            target = schema.field(name).type
+            is_there = name in rows.column_names
+            columns[name] = (
+                cast_column(rows.column(name), prop.type, target, name) if is_there else pa.nulls(rows.num_rows, target)
+            )
+            yield from required(prop, columns[name])
+        for name in ENDPOINT_COLUMNS if isinstance(type_, EdgeType) else ():
+            if name not in rows.column_names:
+                raise MissingValue(f"edge {type_.name} needs a column '{name}'", type=type_.name, property=name)
+            columns[name] = _cast_text(rows.column(name), name)
+            yield from required_endpoint(name, columns[name])
+        yield from value_rules(type_, columns)
+        if isinstance(type_, NodeType):
+            yield from key_rules(type_, columns)
+        given = _cast_text(rows.column("id"), "id") if "id" in rows.column_names else None
+        typed = pa.table(columns) if columns else pa.table({"": pa.nulls(rows.num_rows)})
+        self._ids, self._fresh = with_ids(type_, typed, given)
+        if given is not None:
+            columns["id"] = given
+            yield from id_rules(type_, self._ids, given)
+
+    def error(self, found: pa.Table) -> OmniGraphError:
+        """The error of the first violation of a table."""
+        return row_error(self._type, self._columns, found.slice(0, 1).to_pylist()[0])
+
+    def result(self) -> Conformed:
+        """All rows."""
+        return Conformed(self._table(), self._fresh)
+
+    def split(self, found: list[pa.Table], most: int | None) -> tuple[ConformedPart, list[InvalidAt]]:
+        """The rows without a violation, and of the others the first violation of each, at most so many."""
+        size = len(self._ids)
+        if not found:
+            return ConformedPart(self._table(), self._fresh, pa.array(np.arange(size))), []
+        table = pa.concat_tables(found)
+        rows, first = np.unique(table.column("row").to_numpy(), return_index=True)
+        invalid = [
+            InvalidAt(violation["row"], row_error(self._type, self._columns, violation))
+            for violation in table.take(pa.array(first[:most])).to_pylist()
+        ]
+        kept = pa.array(np.delete(np.arange(size), rows))
+        return ConformedPart(self._table().take(kept), self._fresh, kept), invalid
+
+    def _table(self) -> pa.Table:
+        schema = table_schema(self._type)
+        return pa.table([self._ids, *(self._columns[name] for name in schema.names[1:])], schema=schema)
+
+
+def _refuse_unknown(type_: NodeType | EdgeType, rows: pa.Table, schema: pa.Schema) -> None:
+    seen = set()
+    for name in rows.column_names:
+        if name in seen:
+            raise InvalidRow(f"column '{name}' occurs twice in the rows of '{type_.table_key}'", type=type_.name)
+        seen.add(name)
+        if schema.get_field_index(name) < 0:
+            raise InvalidRow(f"unknown input field '{name}' for '{type_.table_key}'", type=type_.name, property=name)
+
+
+def cast_column(column: pa.ChunkedArray, type_: PropertyType, target: pa.DataType, name: str) -> pa.Array:
+    """A column in its stored type. Widening and exact narrowing pass, everything else is refused with the value."""
+    array = column.combine_chunks()
+    if array.type != target:
+        array = _cast(array, target, name)
+    if type_.scalar is Scalar.VECTOR and array.flatten().null_count:
+        raise InvalidRow(f"vector property '{name}' elements must be numeric, got null", property=name)
+    if type_.scalar in (Scalar.F32, Scalar.F64, Scalar.VECTOR):
+        _refuse_non_finite(array, name)
+    return array
+
+
+def _cast(array: pa.Array, target: pa.DataType, name: str, subject: str = "") -> pa.Array:
+    """``subject`` names a value in messages where it is not that of the property itself."""
+    subject = subject or f"property '{name}' value"
+    if pa.types.is_null(array.type):
+        return pa.nulls(len(array), target)
+    if pa.types.is_floating(target) and (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
+        cast = array.cast(target, safe=False)  # rounding to the stored width is the meaning of a float property
+        overflow = pc.and_(pc.is_finite(array.cast(pa.float64(), safe=False)), pc.invert(pc.is_finite(cast)))
+        row = first_true(pc.fill_null(overflow, False))
+        if row is not None:
+            raise InvalidRow(f"{subject} {array[row]} exceeds Float32 range", property=name, row=row)
+        return cast
+    if pa.types.is_integer(target) and (pa.types.is_integer(array.type) or _is_whole_decimal(array.type)):
+        try:
+            return array.cast(target)
+        except pa.ArrowInvalid:
+            row = _first_out_of_range(array, target)
+            name_ = arrow_bounds(target).name
+            raise InvalidRow(f"{subject} {array[row]} exceeds {name_} range", property=name, row=row) from None
+    if pa.types.is_fixed_size_list(target) and _is_list(array.type):
+        return _to_vector(array, target, name)
+    if pa.types.is_list(target) and _is_list(array.type):
+        return _to_list(array, target, name)
+    if pa.types.is_date64(target) and (pa.types.is_timestamp(array.type) or pa.types.is_date32(array.type)):
+        return _to_instant(array)
+    try:
+        if not _compatible(array.type, target):
+            raise pa.ArrowInvalid
+        return array.cast(target)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise InvalidRow(f"property '{name}' expects {target}, got {array.type}", property=name) from None
+
+
+def _is_whole_decimal(type_: pa.DataType) -> bool:
+    """How tools without unsigned numbers carry large ones."""
+    return bool(pa.types.is_decimal(type_) and type_.scale == 0)
+
+
+def _to_instant(array: pa.Array) -> pa.Array:
+    """Milliseconds since the epoch in UTC, finer digits dropped. Arrow's own cast would drop the time of day."""
+    zone = array.type.tz if pa.types.is_timestamp(array.type) else None
+    if pa.types.is_timestamp(array.type) and array.type.unit in ("us", "ns"):
+        array = pc.floor_temporal(array, unit="millisecond")  # before the epoch a cast would round up
+    return array.cast(pa.timestamp("ms", zone), safe=False).view(pa.int64()).view(pa.date64())
+
+
+def _compatible(source: pa.DataType, target: pa.DataType) -> bool:
+    """Conversions that keep the value's kind: no text that looks like a number becomes one."""
+    families: tuple[Callable[[pa.DataType], bool], ...] = (
+        lambda t: pa.types.is_string(t) or pa.types.is_large_string(t) or pa.types.is_string_view(t),
+        pa.types.is_boolean,
+        pa.types.is_integer,
+        pa.types.is_floating,
+        pa.types.is_date32,
+        pa.types.is_date64,
+        lambda t: (
+            pa.types.is_binary(t)
+            or pa.types.is_large_binary(t)
+            or pa.types.is_binary_view(t)
+            or pa.types.is_fixed_size_binary(t)
+        ),
+    )
+    if pa.types.is_dictionary(source):
+        return _compatible(source.value_type, target)
+    return any(family(source) and family(target) for family in families)
+
+
+def _is_list(type_: pa.DataType) -> bool:
+    kinds = ("list", "large_list", "fixed_size_list", "list_view", "large_list_view")
+    return any(getattr(pa.types, f"is_{kind}")(type_) for kind in kinds)
+
+
+def _to_list(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
+    values = array.flatten()  # of exactly the lists that are there; Arrow's cast of a sliced list view is wrong
+    if values.type != target.value_type:
+        values = _cast(values, target.value_type, name, "list value")
+    ends = pc.cumulative_sum(pc.fill_null(pc.list_value_length(array), 0))
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends.cast(pa.int32())])
+    return pa.ListArray.from_arrays(offsets, values, type=target, mask=array.is_null())
+
+
+def _first_out_of_range(array: pa.Array, target: pa.DataType) -> int:
+    allowed, possible = arrow_bounds(target), arrow_bounds(array.type)
+    bad = pa.array(np.zeros(len(array), bool))
+    if allowed.low > possible.low:
+        bad = pc.less(array, pa.scalar(allowed.low, array.type))
+    if allowed.high < possible.high:
+        bad = pc.or_(bad, pc.greater(array, pa.scalar(allowed.high, array.type)))
+    return first_true(pc.fill_null(bad, False)) or 0
+
+
+def _to_vector(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
+    lengths = pc.list_value_length(array)
+    row = first_true(pc.fill_null(pc.not_equal(lengths, target.list_size), False))
+    if row is not None:
+        raise InvalidRow(
+            f"vector property '{name}' expects {target.list_size} dimensions, got {lengths[row]}",
+            property=name,
+            row=row,
+        )
+    if not (pa.types.is_integer(array.type.value_type) or pa.types.is_floating(array.type.value_type)):
+        raise InvalidRow(
+            f"vector property '{name}' elements must be numeric, got {array.type.value_type}", property=name
+        )
+    floats = array.flatten().cast(pa.float32(), safe=False)
+    if array.null_count == 0:
+        return pa.FixedSizeListArray.from_arrays(floats, type=target)
+    spread = pc.if_else(pc.is_valid(array), pc.cumulative_sum(pc.cast(pc.is_valid(array), pa.int64())), None)
+    dense = pa.FixedSizeListArray.from_arrays(floats, type=target)
+    return dense.take(pc.subtract(spread, 1))
+
+
+def _refuse_non_finite(array: pa.Array, name: str) -> None:
+    values = array.flatten() if pa.types.is_fixed_size_list(array.type) else array
+    if pa.types.is_list(values.type):
+        values = values.flatten()
+    row = first_true(pc.fill_null(pc.invert(pc.is_finite(values)), False))
+    if row is not None:
+        raise InvalidRow(f"property '{name}' value {values[row]} is not a finite number", property=name)
+
+
+def _cast_text(column: pa.ChunkedArray, name: str) -> pa.Array:
+    array = column.combine_chunks()
+    return array if array.type == pa.string() else _cast(array, pa.string(), name)
+
 
 _REQUIRED_KINDS = {Scalar.VECTOR: "vector property", Scalar.BLOB: "blob property"}
 
@@ -172,3 +463,29 @@ def _table(rule: RowRule, name: str, mask: Any, expected: str | pa.Array | None 
         else pa.repeat(pa.scalar(expected, pa.string()), len(rows))
     )
     yield pa.table([pa.repeat(rule.value, len(rows)), pa.repeat(name, len(rows)), rows, asked], schema=ROW_VIOLATIONS)
+
+
+def with_ids(type_: NodeType | EdgeType, rows: pa.Table, given: pa.Array | None) -> tuple[pa.Array, bool]:
+    """Ids of rows in their stored types, and whether all of them are fresh (no existing row can have one). The rules
+    for given ids are in `row_rules.py`."""
+    if isinstance(type_, NodeType) and type_.key:
+        texts = [canonical_text(rows.column(name).combine_chunks(), type_.properties[name].type) for name in type_.key]
+        return (texts[0] if len(texts) == 1 else composite_id(texts)), False
+    if given is None:
+        return new_ulids(rows.num_rows), True
+    return (pc.coalesce(given, new_ulids(rows.num_rows)) if given.null_count else given), False
+
+
+def key_label(type_: NodeType) -> str:
+    """How messages name the key: ``Person.handle`` or ``Person.(a, b)``."""
+    return column_label(type_.name, type_.key or ("id",))
+
+
+def column_label(type_name: str, columns: tuple[str, ...]) -> str:
+    return f"{type_name}.{columns[0]}" if len(columns) == 1 else f"{type_name}.({', '.join(columns)})"
+
+
+def first_true(mask: Any) -> int | None:
+    """Position of the first true value of a boolean array."""
+    position: int = pc.index(mask, True).as_py()
+    return None if position < 0 else position

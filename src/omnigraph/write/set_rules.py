@@ -18,13 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.errors import CardinalityViolation, EndpointMissing, KeyConflict, OmniGraphError, UniqueViolation
-from omnigraph.schema.canonical import canonical_text, composite_id
+from omnigraph.schema.arrow import canonical_text, composite_id
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, PropertyType, Scalar
 from omnigraph.storage.commit.preparation import Workspace
 from omnigraph.storage.tables.row_lookup import find_rows
-from omnigraph.write.change import Mode, type_of
-from omnigraph.write.identity import column_label, key_label
-from omnigraph.write.resolved import Resolved, id_column, last_of_each_id
+from omnigraph.write.change import Mode, Resolved, id_column, last_of_each_id, type_of
+from omnigraph.write.row_rules import column_label, key_label
 
 _TEXT = PropertyType(Scalar.STRING)  # of src and dst
 

@@ -21,13 +21,11 @@ from omnigraph.storage.commit.preparation import Prepared, PreparedTable, Worksp
 from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
 from omnigraph.storage.graph_store import GraphStore
-from omnigraph.storage.metadata.manifest import Commit
-from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.metadata.manifest import Commit, ManifestSnapshot
 from omnigraph.storage.tables.row_lookup import RowLocations
 from omnigraph.storage.tables.stage_rows import stage_change, stage_overwrite
-from omnigraph.write.change import Change, require_one_per_type, type_of
-from omnigraph.write.conform import Conformed, conform
-from omnigraph.write.resolved import Resolved, resolve
+from omnigraph.write.change import Change, Resolved, require_one_per_type, resolve, type_of
+from omnigraph.write.row_rules import Conformed, conform
 from omnigraph.write.set_rules import Proposal, StoredRows, refuse_violations, single_rows
 
 _NOT_FOUND = RowLocations(pa.array([], pa.string()), np.array([], np.uint64), np.array([], np.uint64))

@@ -16,8 +16,7 @@ from omnigraph.storage.commit.preparation import Prepared, PreparedTable, Worksp
 from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
 from omnigraph.storage.metadata import manifest
-from omnigraph.storage.tables.datasets import version_file
-from omnigraph.storage.tables.lance_types import as_dataset
+from omnigraph.storage.tables.datasets import as_dataset, version_file
 from omnigraph.storage.tables.stage_rows import StagedTransaction
 
 SCHEMA = """

@@ -17,8 +17,7 @@ import omnigraph as og
 from omnigraph import limits
 from omnigraph.storage.inspect_files import ValueProcess, data_files, recorded_digests
 from omnigraph.storage.metadata import manifest
-from omnigraph.storage.metadata.manifest import table_version_of
-from omnigraph.storage.metadata.manifest_snapshot import fold
+from omnigraph.storage.metadata.manifest import fold, table_version_of
 from omnigraph.storage.tables.datasets import TableVersion
 from omnigraph.upkeep.verify import Problem
 from omnigraph.write.change import Change, Mode

@@ -23,9 +23,8 @@ from omnigraph.history.export import Target, lines_of, writer_of
 from omnigraph.history.feed.page import binding_of, known_types
 from omnigraph.history.feed.positions import FeedCursor, seal
 from omnigraph.storage.graph_store import GraphStore
-from omnigraph.storage.metadata import commit_log
-from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
-from omnigraph.storage.objects.durable import sync
+from omnigraph.storage.metadata.manifest import ManifestSnapshot
+from omnigraph.storage.objects.object_store import sync
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class Baseline:
 def baseline(store: GraphStore, snapshot: ManifestSnapshot, target: Target, filter_: ChangeFilter) -> Baseline:
     """Write the lines of a state, then one line ``{"baseline": …}`` with its commit and cursor."""
     filter_.require_known_types(known_types(snapshot))
-    head = commit_log.head_id(store.tables, snapshot)
+    head = store.head_id(snapshot)
     cursor = seal(FeedCursor(binding_of(store, snapshot, filter_), head))
     found = Baseline(head, cursor)
     if target is None:

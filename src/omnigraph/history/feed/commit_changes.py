@@ -13,8 +13,7 @@ from omnigraph.history.feed.page import PageDraft, binding_of, cause_of, known_t
 from omnigraph.history.feed.positions import FeedBinding, PageToken, seal, unseal
 from omnigraph.history.state_at import get_commit, state_before, state_of
 from omnigraph.storage.graph_store import GraphStore
-from omnigraph.storage.metadata.manifest import Commit
-from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.metadata.manifest import Commit, ManifestSnapshot
 
 
 @dataclass(frozen=True, slots=True)

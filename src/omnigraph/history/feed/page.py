@@ -22,8 +22,7 @@ from omnigraph.history.feed.positions import FeedBinding, FeedPosition
 from omnigraph.storage.delta import OrderedChanges
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import commit_log
-from omnigraph.storage.metadata.manifest import Commit
-from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.metadata.manifest import Commit, ManifestSnapshot
 
 
 @dataclass(frozen=True, slots=True)

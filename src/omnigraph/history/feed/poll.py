@@ -24,8 +24,7 @@ from omnigraph.history.feed.positions import FeedBinding, FeedCursor, FeedPositi
 from omnigraph.history.state_at import state_before, state_of
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import commit_log
-from omnigraph.storage.metadata.manifest import Commit
-from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.metadata.manifest import Commit, ManifestSnapshot
 
 NOW, BEGINNING, AFTER = "now", "beginning", "after:"
 
@@ -96,7 +95,7 @@ def poll(store: GraphStore, request: FeedRequest) -> ChangePage:
         if not draft.holds(commit):
             break
         consumed, before = commit.id, after
-    caught_up = consumed == commit_log.head_id(store.tables, snapshot)
+    caught_up = consumed == store.head_id(snapshot)
     return ChangePage(tuple(draft.blocks), seal(FeedCursor(binding, consumed)), None, caught_up)
 
 
@@ -108,7 +107,7 @@ def _walk(store: GraphStore, snapshot: ManifestSnapshot, request: FeedRequest, b
         return _rest(history, unseal(request.page_token, PageToken, binding))
     since = request.since or NOW
     if since == NOW:
-        return _Walk(commit_log.head_id(store.tables, snapshot), ())
+        return _Walk(store.head_id(snapshot), ())
     if since == BEGINNING:
         genesis, *commits = reversed(list(history))
         return _Walk(genesis.id, commits)

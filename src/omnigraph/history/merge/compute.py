@@ -19,11 +19,9 @@ from omnigraph.history.merge.validate import conflict_order, violations
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.storage.commit.preparation import Workspace
 from omnigraph.storage.graph_store import GraphStore
-from omnigraph.storage.metadata.manifest import Commit, Pin
-from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.metadata.manifest import Commit, ManifestSnapshot, Pin
 from omnigraph.storage.tables.row_lookup import find_rows
-from omnigraph.write.change import Change, Mode, type_of
-from omnigraph.write.resolved import Resolved
+from omnigraph.write.change import Change, Mode, Resolved, type_of
 
 
 @dataclass(frozen=True, slots=True)

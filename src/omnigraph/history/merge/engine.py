@@ -21,7 +21,7 @@ from omnigraph.history.merge.validate import broken_values
 from omnigraph.schema.catalog import EdgeType, NodeType
 from omnigraph.storage.commit.preparation import PreparedTable, Workspace
 from omnigraph.storage.tables.stage_rows import stage_change
-from omnigraph.write.resolved import Resolved
+from omnigraph.write.change import Resolved
 from omnigraph.write.stage_changes import found_rows, side_by_side
 
 

@@ -29,7 +29,7 @@ from omnigraph.storage.commit.preparation import Merged, Prepared, Workspace
 from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
 from omnigraph.storage.graph_store import GraphStore
-from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.metadata.manifest import ManifestSnapshot
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,7 @@ from omnigraph.errors import ConflictError, HistoricalVersionReclaimed, ReadSetC
 from omnigraph.history.state_at import state_of
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import commit_log
-from omnigraph.storage.metadata.manifest import Commit
-from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.metadata.manifest import Commit, ManifestSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ class MergeBase:
 def capture(store: GraphStore, branch: str) -> MergeSource:
     """The newest state of a branch."""
     snapshot = store.snapshot(branch)
-    return MergeSource(branch, snapshot, commit_log.head_id(store.tables, snapshot))
+    return MergeSource(branch, snapshot, store.head_id(snapshot))
 
 
 def find_base(store: GraphStore, source: MergeSource, target: ManifestSnapshot) -> MergeBase:
@@ -145,7 +144,7 @@ def _state_or_stand_in(
 def _known(store: GraphStore, snapshot: ManifestSnapshot) -> tuple[str, dict[str, Commit]]:
     """Id of the newest commit and every commit that a state knows; the newest is synthetic if nothing recorded one."""
     known = commit_log.commits_of(store.tables, snapshot)
-    head = commit_log.head_id(store.tables, snapshot)
+    head = store.head_id(snapshot)
     return head, known if head in known else {**known, head: commit_log.head_commit(store.tables, snapshot)}
 
 

@@ -18,7 +18,7 @@ from omnigraph.history.merge.merge_result import RowConflict
 from omnigraph.history.merge.three_way import MergeSide, RowOutcomes, split
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import EdgeType, NodeType
-from omnigraph.write.conform import conform
+from omnigraph.write.row_rules import conform
 
 #: ``ours`` keeps the target's row or its absence, ``theirs`` takes the source's, a mapping is the row itself.
 Choice: TypeAlias = Literal["ours", "theirs"] | Mapping[str, Any]

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from omnigraph.errors import MergeSchemaMismatch
-from omnigraph.storage.metadata.manifest import Pin
-from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.metadata.manifest import ManifestSnapshot, Pin
 
 
 class Disposition(Enum):

@@ -15,9 +15,8 @@ from omnigraph.errors import Conflict
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.storage.commit.preparation import Workspace
 from omnigraph.write import set_rules
-from omnigraph.write.change import type_of
-from omnigraph.write.conform import split_valid
-from omnigraph.write.resolved import Resolved
+from omnigraph.write.change import Resolved, type_of
+from omnigraph.write.row_rules import split_valid
 from omnigraph.write.set_rules import RULES, Proposal, SetRule, StoredRows, error_of
 
 ORPHAN_EDGE = "OrphanEdge"

@@ -27,13 +27,12 @@ from omnigraph.spark.loading.staged import Staging
 from omnigraph.storage.commit.preparation import Workspace
 from omnigraph.storage.tables.row_lookup import find_rows
 from omnigraph.text_hash import hash_texts
-from omnigraph.write.change import Change, Mode, type_of
+from omnigraph.write.change import Change, Mode, Resolved, resolve, type_of
 from omnigraph.write.load.commit_load import candidates_of, placed_error, violations_of
 from omnigraph.write.load.gather import FILE, Gathered, LoadRequest
 from omnigraph.write.load.reject import Rejection
 from omnigraph.write.load.valid_rows import LINE
 from omnigraph.write.load.violations import Violation
-from omnigraph.write.resolved import Resolved, resolve
 from omnigraph.write.set_rules import single_rows
 from omnigraph.write.stage_changes import check_sets
 

@@ -19,14 +19,14 @@ from omnigraph.errors import (
     StoreUnavailable,
     UncoveredDrift,
 )
-from omnigraph.storage.commit import transaction_json
+from omnigraph.storage.commit import sidecar
 from omnigraph.storage.commit.publish import GraphChange
 from omnigraph.storage.commit.sidecar import Sidecar, TableIntent
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import manifest
 from omnigraph.storage.metadata.manifest import Pin
-from omnigraph.storage.objects import durable
-from omnigraph.storage.objects.error_mapping import READ_EXCEPTIONS, STORE_EXCEPTIONS, CommitConflictError, reason
+from omnigraph.storage.objects import object_store
+from omnigraph.storage.objects.native_libraries import READ_EXCEPTIONS, STORE_EXCEPTIONS, CommitConflictError, reason
 from omnigraph.storage.tables.datasets import is_ours, maker, version_file
 from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.stage_rows import StagedTransaction
@@ -93,7 +93,7 @@ def clear_drift(store: GraphStore, pin: Pin) -> LanceTable:
     failpoints.reach("recovery.post_drift_restore")
     if store.location.is_local:
         uri = store.tables.uri(pin.location, pin.branch)
-        durable.sync_files([f"{uri}/{version_file(restored.version)}"], store.location.uri)
+        object_store.sync_files([f"{uri}/{version_file(restored.version)}"], store.location.uri)
     return restored
 
 
@@ -105,7 +105,7 @@ def commit_table(store: GraphStore, handle: LanceTable | None, table: TableInten
         StoreUnavailable: it is not there, and the store said no.
         OutcomeUnknown: the store cannot be asked.
     """
-    transaction = transaction_json.transaction(staged_of(table), operation_id)
+    transaction = sidecar.transaction(staged_of(table), operation_id)
     location = location_of(table)
     committed, failure = None, None
     try:
@@ -121,9 +121,9 @@ def commit_table(store: GraphStore, handle: LanceTable | None, table: TableInten
     if store.location.is_local:
         uri = store.tables.uri(location, table.branch)
         if handle is None:
-            durable.sync_tree(uri, store.location.uri)
+            object_store.sync_tree(uri, store.location.uri)
         else:
-            durable.sync_files([f"{uri}/{version_file(table.post_commit_pin)}"], store.location.uri)
+            object_store.sync_files([f"{uri}/{version_file(table.post_commit_pin)}"], store.location.uri)
     return committed
 
 

@@ -19,8 +19,7 @@ from typing import Any, Generic, TypeVar
 from omnigraph import failpoints, ids, limits
 from omnigraph.errors import StorageError
 from omnigraph.storage.graph_store import GraphStore
-from omnigraph.storage.metadata.manifest import Commit, Pin, table_version_of
-from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.metadata.manifest import Commit, ManifestSnapshot, Pin, table_version_of
 from omnigraph.storage.tables.datasets import TableVersion
 from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.stage_rows import StagedTransaction

@@ -35,12 +35,11 @@ from omnigraph.storage.commit.preparation import AnyPrepared, Prepared, Prepared
 from omnigraph.storage.commit.publish import Published, check_change
 from omnigraph.storage.commit.sidecar import CommitDraft, Pointer, Sidecar, TableIntent, Tombstone, WriterKind
 from omnigraph.storage.graph_store import GraphStore
-from omnigraph.storage.metadata import commit_log, schema_files
-from omnigraph.storage.metadata.manifest import Commit, Pin, table_version_of
-from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
-from omnigraph.storage.objects import durable
-from omnigraph.storage.objects.error_mapping import store_errors
+from omnigraph.storage.metadata import schema_files
+from omnigraph.storage.metadata.manifest import Commit, ManifestSnapshot, Pin, table_version_of
+from omnigraph.storage.objects import object_store
 from omnigraph.storage.objects.locks import Fence
+from omnigraph.storage.objects.native_libraries import store_errors
 from omnigraph.storage.recovery.sweep import heal_branch
 from omnigraph.storage.tables.lance_types import LanceTable
 
@@ -169,7 +168,7 @@ def _prepare(store: GraphStore, write: Write[Report], base: ManifestSnapshot) ->
     if write.schema and base.schema and write.schema != base.schema:
         raise SchemaChanged("the schema", write.schema, base.schema)
     if write.if_commit is not None:
-        head = commit_log.head_id(store.tables, base)
+        head = store.head_id(base)
         if head != write.if_commit:
             raise PreconditionFailed(
                 f"branch '{base.branch}' is at commit {head}, not at {write.if_commit}",
@@ -297,7 +296,7 @@ def _record(
             merged.parent if merged else None,
             prepared.labels,
         ),
-        base_head=commit_log.head_id(store.tables, base),
+        base_head=store.head_id(base),
         base_identity=base.identity,
         base_schema=base.schema or write.schema or prepared.made_for,
         merge_source=merged.parent if merged else None,
@@ -408,6 +407,6 @@ def _sync_staged(store: GraphStore, prepared: AnyPrepared) -> None:
     files: list[str] = []
     for table in prepared.tables.values():
         root = store.tables.uri(table.pin.location, table.pin.branch)
-        files += durable.files_of(root, table.staged.operation)
+        files += object_store.files_of(root, table.staged.operation)
     with store_errors("sync the staged files"):
-        durable.sync_files(files, store.location.uri)
+        object_store.sync_files(files, store.location.uri)

@@ -3,7 +3,7 @@
 Table pins, the commit record and the branch head land together or not at all. Every publish replaces the head row of
 the state that it was computed from, so of all that saw the same head one succeeds: the store's own condition, and the
 only one that the safety of a write rests on. Read `protocol.py` for what comes before, and
-`metadata/manifest_snapshot.py` for the reader.
+`metadata/manifest.py` for the reader.
 """
 
 from __future__ import annotations
@@ -32,13 +32,12 @@ from omnigraph.errors import (
 from omnigraph.storage.commit.sidecar import CommitDraft
 from omnigraph.storage.graph_store import BranchRef, GraphStore
 from omnigraph.storage.metadata import commit_log, manifest
-from omnigraph.storage.metadata.manifest import Commit, Head, Hidden, Pin
-from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
-from omnigraph.storage.objects import durable
-from omnigraph.storage.objects.error_mapping import STORE_EXCEPTIONS, CommitConflictError, store_errors
-from omnigraph.storage.tables.datasets import DATA_STORAGE_VERSION, version_file
+from omnigraph.storage.metadata.manifest import Commit, Head, Hidden, ManifestSnapshot, Pin
+from omnigraph.storage.objects import object_store
+from omnigraph.storage.objects.native_libraries import STORE_EXCEPTIONS, CommitConflictError, store_errors
+from omnigraph.storage.tables.datasets import DATA_STORAGE_VERSION, as_dataset, version_file
 from omnigraph.storage.tables.filters import one_of
-from omnigraph.storage.tables.lance_types import LanceTable, as_dataset
+from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.row_lookup import select_rows
 
 #: The handle of a state that is not committed yet.
@@ -135,7 +134,7 @@ def _stage(store: GraphStore, base: ManifestSnapshot, change: GraphChange, owner
         id=change.commit.id,
         branch=base.branch,
         version=base.version + 1,
-        parent=commit_log.head_id(store.tables, base),
+        parent=store.head_id(base),
         merged_parent=change.commit.merged_parent,
         actor=change.commit.actor,
         created_at=change.commit.created_at,
@@ -382,10 +381,10 @@ def _sync_rows(store: GraphStore, base: ManifestSnapshot, operation: Any) -> Non
     """What a version file names must be on the disk before the version file can be."""
     if store.location.is_local:
         root = store.tables.uri(manifest.PATH, base.lineage)
-        durable.sync_files(durable.files_of(root, operation), store.location.uri)
+        object_store.sync_files(object_store.files_of(root, operation), store.location.uri)
 
 
 def _sync_version(store: GraphStore, staged: StagedPublish, version: int) -> None:
     if store.location.is_local:
         root = store.tables.uri(manifest.PATH, staged.base.lineage)
-        durable.sync_files([f"{root}/{version_file(version)}"], store.location.uri)
+        object_store.sync_files([f"{root}/{version_file(version)}"], store.location.uri)

@@ -29,7 +29,7 @@ from omnigraph.storage.delta.changed_rows import (
 from omnigraph.storage.delta.fragment_diff import OpenedTable, plan, rows_by_row_id
 from omnigraph.storage.delta.matched_columns import Matched, match, side_of
 from omnigraph.storage.metadata.manifest import Pin, table_version_of
-from omnigraph.storage.objects.error_mapping import READ_EXCEPTIONS, store_errors
+from omnigraph.storage.objects.native_libraries import READ_EXCEPTIONS, store_errors
 from omnigraph.storage.tables.datasets import Tables
 from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.row_equality import Mask

@@ -20,7 +20,7 @@ import pyarrow as pa
 from omnigraph import limits
 from omnigraph.storage.delta.changed_rows import ID, Candidates, RowSet, no_rows, rows_of
 from omnigraph.storage.delta.matched_columns import Matched, TableSide
-from omnigraph.storage.objects.error_mapping import READ_EXCEPTIONS, store_errors
+from omnigraph.storage.objects.native_libraries import READ_EXCEPTIONS, store_errors
 from omnigraph.storage.tables.datasets import Tables, TableVersion
 from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.row_lookup import RowIds, existing_rows, row_ids_in_metadata, rows_at_addresses

@@ -16,8 +16,8 @@ import pyarrow.types as pt
 
 from omnigraph import limits
 from omnigraph.errors import ChangeSchemaBoundary
-from omnigraph.storage.objects.error_mapping import store_errors
-from omnigraph.storage.tables.blob_columns import is_blob
+from omnigraph.storage.objects.native_libraries import store_errors
+from omnigraph.storage.tables.datasets import is_blob
 from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.row_lookup import ROW_ADDRESS, ROW_ID, RowIds, places_of, plain_field, rows_at
 

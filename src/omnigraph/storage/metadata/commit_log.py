@@ -12,8 +12,7 @@ from datetime import UTC
 from omnigraph import ids
 from omnigraph.storage.metadata import commit_rows, manifest
 from omnigraph.storage.metadata.commit_rows import recorded_commits as recorded_commits
-from omnigraph.storage.metadata.manifest import Commit
-from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.metadata.manifest import Commit, ManifestSnapshot
 from omnigraph.storage.tables.datasets import Tables
 from omnigraph.storage.tables.filters import equals
 

@@ -26,19 +26,19 @@ from omnigraph import failpoints, ids, limits
 from omnigraph.errors import OmniGraphError, RowLevelCasContention
 from omnigraph.storage.metadata import commit_log
 from omnigraph.storage.metadata.commit_log import ACTORS_PATH, COMMITS_PATH
-from omnigraph.storage.metadata.manifest import Commit
-from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
-from omnigraph.storage.objects.error_mapping import (
+from omnigraph.storage.metadata.manifest import Commit, ManifestSnapshot
+from omnigraph.storage.objects.locks import CONTROL, Sections
+from omnigraph.storage.objects.native_libraries import (
     READ_EXCEPTIONS,
     STORE_EXCEPTIONS,
     CommitConflictError,
+    is_forked,
     panics_as_damage,
     raise_interrupt,
+    return_memory,
 )
-from omnigraph.storage.objects.locks import CONTROL, Sections
-from omnigraph.storage.objects.process import is_forked, return_memory
-from omnigraph.storage.tables.datasets import DATA_STORAGE_VERSION, Tables, TableVersion
-from omnigraph.storage.tables.lance_types import LanceTable, as_dataset
+from omnigraph.storage.tables.datasets import DATA_STORAGE_VERSION, Tables, TableVersion, as_dataset
+from omnigraph.storage.tables.lance_types import LanceTable
 
 #: A mirror dataset is compacted when it has more than this many fragments.
 _MIRROR_FRAGMENTS = 64

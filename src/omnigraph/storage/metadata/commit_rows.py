@@ -20,7 +20,7 @@ from omnigraph.errors import CorruptGraph
 from omnigraph.lru import LruCache
 from omnigraph.storage.metadata import manifest
 from omnigraph.storage.metadata.manifest import Commit
-from omnigraph.storage.objects.error_mapping import store_errors
+from omnigraph.storage.objects.native_libraries import store_errors
 from omnigraph.storage.tables.filters import equals, one_of
 from omnigraph.storage.tables.lance_types import LanceTable
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from omnigraph import failpoints, limits
 from omnigraph.errors import CorruptGraph
 from omnigraph.storage.metadata import manifest
-from omnigraph.storage.objects.error_mapping import READ_EXCEPTIONS, store_errors
+from omnigraph.storage.objects.native_libraries import READ_EXCEPTIONS, store_errors
 from omnigraph.storage.tables.datasets import Tables
 from omnigraph.storage.tables.lance_types import LanceTable
 

@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from omnigraph.errors import CorruptGraph
-from omnigraph.storage.objects.location import Location
-from omnigraph.storage.objects.object_store import ObjectStore
+from omnigraph.storage.objects.object_store import Location, ObjectStore
 
 _ALIGNMENT = 64
 _MAGIC = b"omnigraph arrays 1\n"

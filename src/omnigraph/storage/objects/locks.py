@@ -24,9 +24,8 @@ from typing import Any, Protocol
 
 from omnigraph import ids, limits
 from omnigraph.errors import CorruptGraph, LockTimeout, StorageError
-from omnigraph.storage.objects.error_mapping import store_errors
-from omnigraph.storage.objects.location import Location
-from omnigraph.storage.objects.object_store import ObjectStore
+from omnigraph.storage.objects.native_libraries import store_errors
+from omnigraph.storage.objects.object_store import Location, ObjectStore
 
 
 @dataclass(slots=True)

@@ -26,9 +26,8 @@ from obstore.exceptions import BaseError
 from obstore.store import S3Store
 
 from omnigraph.errors import InputError
-from omnigraph.storage.objects.error_mapping import store_errors
-from omnigraph.storage.objects.location import Location, parse_location, s3_options
-from omnigraph.storage.objects.object_store import open_store, store_config
+from omnigraph.storage.objects.native_libraries import store_errors
+from omnigraph.storage.objects.object_store import Location, open_store, parse_location, s3_options, store_config
 
 _REMOTE = "s3://"
 _READ_BYTES = 4 * 1024**2

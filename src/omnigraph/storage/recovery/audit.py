@@ -16,7 +16,7 @@ from omnigraph import failpoints, ids
 from omnigraph.errors import CorruptGraph, RecoveryRequired, StorageError, StoreUnavailable
 from omnigraph.storage.commit.sidecar import Sidecar
 from omnigraph.storage.metadata.commit_mirror import append_strictly
-from omnigraph.storage.objects.error_mapping import (
+from omnigraph.storage.objects.native_libraries import (
     READ_EXCEPTIONS,
     CommitConflictError,
     is_damage,

@@ -18,8 +18,8 @@ from omnigraph.storage.commit.apply import Slot, SlotTaken, change_of, commit_ta
 from omnigraph.storage.commit.publish import Published
 from omnigraph.storage.commit.sidecar import Sidecar, TableIntent
 from omnigraph.storage.graph_store import GraphStore
-from omnigraph.storage.metadata import commit_log, schema_files
-from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.metadata import schema_files
+from omnigraph.storage.metadata.manifest import ManifestSnapshot
 from omnigraph.storage.objects.locks import Fence
 from omnigraph.storage.recovery import audit
 from omnigraph.storage.recovery.audit import TableOutcome
@@ -39,7 +39,7 @@ def finish(store: GraphStore, record: Sidecar, fence: Fence) -> None:
         newest = {table.table_key: _newest(store, table) for table in located.tables}
         slots = {slot(newest[table.table_key], table) for table in located.tables}
         if Slot.TAKEN in slots or not _stands(store, snapshot, record):
-            return drop_void(store, record, commit_log.head_id(store.tables, snapshot))
+            return drop_void(store, record, store.head_id(snapshot))
         if Slot.OURS not in slots:
             return _drop(store, record)
         try:
@@ -69,7 +69,7 @@ def _stands(store: GraphStore, snapshot: ManifestSnapshot, record: Sidecar) -> b
     """Whether the state that a write was computed on is still the newest. A record of older software may not say which
     branch of its name it means."""
     same_branch = record.base_identity in (None, snapshot.identity)
-    return same_branch and record.base_head in (None, commit_log.head_id(store.tables, snapshot))
+    return same_branch and record.base_head in (None, store.head_id(snapshot))
 
 
 def _redo(

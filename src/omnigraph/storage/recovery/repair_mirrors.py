@@ -19,8 +19,9 @@ from omnigraph.errors import BranchNotFound, CorruptGraph, StorageError, StoreUn
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import commit_log, commit_mirror
 from omnigraph.storage.metadata.commit_log import ACTORS_PATH, COMMITS_PATH
-from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
-from omnigraph.storage.objects.error_mapping import (
+from omnigraph.storage.metadata.manifest import ManifestSnapshot
+from omnigraph.storage.objects.locks import CONTROL
+from omnigraph.storage.objects.native_libraries import (
     READ_EXCEPTIONS,
     CommitConflictError,
     is_damage,
@@ -28,9 +29,8 @@ from omnigraph.storage.objects.error_mapping import (
     reason,
     store_errors,
 )
-from omnigraph.storage.objects.locks import CONTROL
-from omnigraph.storage.tables.datasets import DATA_STORAGE_VERSION
-from omnigraph.storage.tables.lance_types import LanceTable, as_dataset
+from omnigraph.storage.tables.datasets import DATA_STORAGE_VERSION, as_dataset
+from omnigraph.storage.tables.lance_types import LanceTable
 
 _ID = "graph_commit_id"
 _FAILURES: tuple[type[Exception], ...] = (StorageError, *READ_EXCEPTIONS)

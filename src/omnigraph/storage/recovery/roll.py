@@ -20,11 +20,10 @@ from omnigraph.storage.commit.publish import GraphChange, publish
 from omnigraph.storage.commit.sidecar import CommitDraft, Sidecar, TableIntent, WriterKind
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import commit_log, manifest, schema_files
-from omnigraph.storage.metadata.manifest import Pin
-from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
-from omnigraph.storage.objects import durable
-from omnigraph.storage.objects.error_mapping import READ_EXCEPTIONS, store_errors
+from omnigraph.storage.metadata.manifest import ManifestSnapshot, Pin
+from omnigraph.storage.objects import object_store
 from omnigraph.storage.objects.locks import Fence
+from omnigraph.storage.objects.native_libraries import READ_EXCEPTIONS, store_errors
 from omnigraph.storage.recovery import audit
 from omnigraph.storage.recovery.audit import TableOutcome
 from omnigraph.storage.tables.datasets import version_file
@@ -272,7 +271,7 @@ def _back(
         pins.append(replace(_pin_at(store, table.table_key, pin.location, table, restored), row_count=pin.row_count))
         expected[table.table_key] = pin.version
         outcomes.append(TableOutcome(table.table_key, restored.version - 1, pin.version))
-    commit_id = commit_log.head_id(store.tables, snapshot)
+    commit_id = store.head_id(snapshot)
     if pins:
         change = GraphChange(_draft(None), tuple(pins), (), expected)
         published = publish(store, record.branch, change, fence.epoch, record.operation_id)
@@ -290,7 +289,7 @@ def _restore(store: GraphStore, pin: Pin, table: TableIntent, handle: LanceTable
         restored = store.tables.newest(pin.location, table.branch)
         if store.location.is_local:
             uri = store.tables.uri(pin.location, table.branch)
-            durable.sync_files([f"{uri}/{version_file(restored.version)}"], store.location.uri)
+            object_store.sync_files([f"{uri}/{version_file(restored.version)}"], store.location.uri)
         return restored
 
 

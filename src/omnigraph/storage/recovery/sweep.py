@@ -16,9 +16,9 @@ from omnigraph.storage.commit import sidecar
 from omnigraph.storage.commit.publish import GraphChange, publish
 from omnigraph.storage.commit.sidecar import CommitDraft, Sidecar
 from omnigraph.storage.graph_store import GraphStore
-from omnigraph.storage.metadata import commit_log, manifest
+from omnigraph.storage.metadata import manifest
 from omnigraph.storage.metadata.manifest import Pin
-from omnigraph.storage.objects import durable
+from omnigraph.storage.objects import object_store
 from omnigraph.storage.objects.locks import CONTROL, Fence
 from omnigraph.storage.recovery.finish_write import drop_void, finish
 from omnigraph.storage.recovery.roll import roll
@@ -82,7 +82,7 @@ def discard_records(store: GraphStore, branch: str, identity: str | None) -> int
     for operation_id in sidecar.pending(store.objects):
         record = sidecar.read(store.objects, operation_id)
         if record is not None and record.branch == branch and identity in (None, record.base_identity):
-            drop_void(store, record, commit_log.head_id(store.tables, store.snapshot(ids.MAIN)))
+            drop_void(store, record, store.head_id(store.snapshot(ids.MAIN)))
             discarded += 1
     return discarded
 
@@ -132,7 +132,7 @@ def _taken_back(store: GraphStore, pin: Pin) -> Pin:
     restored = store.tables.restore(store.tables.newest(pin.location, pin.branch), pin.version, ids.new_ulid())
     uri, version = store.tables.uri(pin.location, pin.branch), int(restored.version)
     if store.location.is_local:
-        durable.sync_files([f"{uri}/{version_file(version)}"], store.location.uri)
+        object_store.sync_files([f"{uri}/{version_file(version)}"], store.location.uri)
     made = maker(restored, version)
     return replace(
         pin, version=version, metadata=manifest.pin_metadata(uri, version, made.uuid if made is not None else None)

@@ -1,4 +1,4 @@
-"""Lance tables of one graph: open them at an exact version, find their newest, fork them.
+"""Lance tables of one graph: open them at an exact version, find their newest, fork them; and their blob columns.
 
 A handle is a Lance dataset at one version of one Lance branch; versions never change, so handles are shared and kept.
 Only `commit/` moves a table forward. Names of branches were checked long before they come here.
@@ -9,22 +9,27 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 from urllib.parse import quote, unquote
 
 import lance
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph import limits
 from omnigraph.errors import CorruptGraph, HistoricalVersionReclaimed, StoreUnavailable
 from omnigraph.lru import LruCache
-from omnigraph.storage.objects import durable
-from omnigraph.storage.objects.error_mapping import READ_EXCEPTIONS, STORE_EXCEPTIONS, is_outage, reason, store_errors
-from omnigraph.storage.objects.location import Location
-from omnigraph.storage.objects.object_store import ObjectStore
-from omnigraph.storage.objects.process import use_storage
-from omnigraph.storage.tables.blob_columns import physical_schema
-from omnigraph.storage.tables.lance_types import LanceTable, as_dataset
+from omnigraph.storage.objects import object_store
+from omnigraph.storage.objects.native_libraries import (
+    READ_EXCEPTIONS,
+    STORE_EXCEPTIONS,
+    is_outage,
+    reason,
+    store_errors,
+    use_storage,
+)
+from omnigraph.storage.objects.object_store import Location, ObjectStore
+from omnigraph.storage.tables.lance_types import LanceTable
 
 #: Pages of indexes that Lance keeps for an open graph, in bytes.
 _INDEX_CACHE_BYTES = 512 * 1024**2
@@ -257,13 +262,13 @@ class Tables:
         mark = f"{path}/{_REMOVED}"
         self._objects.write(mark, b"")
         self._objects.delete_below(path, keep=mark)
-        durable.forget(self.uri(path))
+        object_store.forget(self.uri(path))
         self._forget(path)
 
     def clear(self, path: str) -> None:
         """Remove whatever lies where a table should be, so that it can be made anew. For copies only."""
         self._objects.delete_below(path)
-        durable.forget(self.uri(path))
+        object_store.forget(self.uri(path))
         self._forget(path)
 
     def _forget(self, path: str) -> None:
@@ -322,20 +327,20 @@ class Tables:
         self.drop_ref(path, branch)
         self._objects.delete_below(f"{path}/tree/{branch}/_versions")  # whoever misses a file finds its version gone
         self._objects.delete_below(f"{path}/tree/{branch}")
-        durable.forget(self.uri(path, branch))
+        object_store.forget(self.uri(path, branch))
         self._open.discard((path, branch))
 
     def _sync_branch(self, path: str, branch: str, version: int) -> None:
         """Make a new branch survive a power cut: its first version file and its ref."""
         if self._location.is_local:
             files = [f"{self.uri(path)}/{_ref_file(branch)}", f"{self.uri(path, branch)}/{version_file(version)}"]
-            durable.sync_files(files, self._location.uri)
+            object_store.sync_files(files, self._location.uri)
 
     def sync_newest(self, path: str, branch: str | None = None) -> None:
         """Make the newest version survive a power cut, for changes that add nothing but a version file."""
         if self._location.is_local:
             newest = self.newest(path, branch)
-            durable.sync_files([f"{self.uri(path, branch)}/{version_file(newest.version)}"], self._location.uri)
+            object_store.sync_files([f"{self.uri(path, branch)}/{version_file(newest.version)}"], self._location.uri)
 
 
 def maker(handle: LanceTable, version: int) -> Any | None:
@@ -365,3 +370,50 @@ def _ref_file(branch: str) -> str:
 def version_file(version: int) -> str:
     """Relative path of a version's own file (V2 naming: newest sorts first)."""
     return f"_versions/{2**64 - 1 - version:020d}.manifest"
+
+
+#: Metadata of a field that holds blobs; whoever makes the schema sets it.
+MARK = b"omnigraph.blob"
+
+#: How a scan returns blob columns as bytes; without it a scan returns where the bytes lie.
+AS_BYTES: Literal["all_binary"] = "all_binary"
+
+_PHYSICAL = lance.blob_field("blob").type
+
+
+def physical_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema a table is created with: marked columns become Lance blob columns."""
+    fields = [
+        field.with_type(_PHYSICAL) if MARK in (field.metadata or {}) and pa.types.is_large_binary(field.type) else field
+        for field in schema
+    ]
+    return pa.schema(fields, metadata=schema.metadata)
+
+
+def has_blobs(schema: pa.Schema) -> bool:
+    return any(is_blob(field) for field in schema)
+
+
+def physical_rows(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Rows as a table of this physical schema takes them: bytes are wrapped, everything else stays."""
+    for position, field in enumerate(schema):
+        if is_blob(field) and rows.column(position).type != field.type:
+            rows = rows.set_column(position, field, _wrapped(rows.column(position), field.type))
+    return rows
+
+
+def is_blob(field: pa.Field) -> bool:
+    """Whether a field of a stored table is a Lance blob column."""
+    return bool(getattr(field.type, "extension_name", None) == _PHYSICAL.extension_name)
+
+
+def _wrapped(column: pa.ChunkedArray, type_: Any) -> pa.Array:
+    data = column.combine_chunks().cast(pa.large_binary())
+    members = [data, *(pa.nulls(len(data), field.type) for field in list(type_.storage_type)[1:])]
+    storage = pa.StructArray.from_arrays(members, fields=list(type_.storage_type), mask=pc.is_null(data))
+    return pa.ExtensionArray.from_storage(type_, storage)
+
+
+def as_dataset(table: LanceTable) -> lance.LanceDataset:
+    """The same object under Lance's own type, for functions of Lance that ask for it."""
+    return cast("lance.LanceDataset", table)

@@ -8,9 +8,8 @@ its parameters against the installed Lance.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
-import lance
 import pyarrow as pa
 
 
@@ -159,8 +158,3 @@ class LanceTable(Protocol):
     def update_schema_metadata(self, values: dict[str, str | None]) -> Any: ...
 
     def update_field_metadata(self, field_updates: dict[str, dict[str, str | None]]) -> None: ...
-
-
-def as_dataset(table: LanceTable) -> lance.LanceDataset:
-    """The same object under Lance's own type, for functions of Lance that ask for it."""
-    return cast("lance.LanceDataset", table)

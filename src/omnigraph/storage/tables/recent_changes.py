@@ -7,6 +7,7 @@ follow it. Only small commits are kept, and only the newest ones: whoever finds 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -14,11 +15,13 @@ import pyarrow as pa
 from omnigraph import limits
 from omnigraph.lru import LruCache
 from omnigraph.storage.metadata.manifest import Pin, table_version_of
-from omnigraph.storage.objects.error_mapping import READ_EXCEPTIONS
-from omnigraph.storage.tables.blob_columns import has_blobs
+from omnigraph.storage.objects.native_libraries import READ_EXCEPTIONS
 from omnigraph.storage.tables.datasets import TableVersion
 from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.row_lookup import RowIds, row_ids_in_metadata
+
+if TYPE_CHECKING:
+    from omnigraph.storage.tables.stage_rows import PendingChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,46 +45,16 @@ class TableChange:
     nbytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class PendingChange:
-    """The rows that a staged change puts into a table and removes from it.
-
-    Attributes:
-        put: complete rows; those that replace a row come first.
-        replaced: row ids of those, in their order. The rows behind them get theirs when the change is committed.
-        removed: row ids of rows that go.
-    """
-
-    put: pa.Table
-    replaced: RowIds
-    removed: RowIds
-
-    def committed(self, handle: LanceTable) -> TableChange | None:
-        """The change as it became the newest version; None when that does not tell where the new rows lie."""
-        new = self.put.num_rows - len(self.replaced)
-        row_ids = self.replaced
-        if new:
-            found = _newest_row_ids(handle)
-            if found is None or len(found) != new:
-                return None
-            row_ids = np.concatenate([row_ids, found])
-        return TableChange(row_ids, self.put, self.removed, None, len(self.replaced), self.put.nbytes)
-
-
-def pending_change(
-    schema: pa.Schema, updates: pa.Table, inserts: pa.Table, replaced: RowIds, removed: RowIds
-) -> PendingChange | None:
-    """What a change does to its rows, unless it is too large to be kept. Rows of a big table are copied."""
-    count = updates.num_rows + inserts.num_rows
-    if count + len(removed) > limits.KEPT_EFFECT_ROWS or has_blobs(schema):
-        return None
-    parts = [part if part.schema.equals(schema) else part.cast(schema) for part in (updates, inserts) if part.num_rows]
-    rows = pa.concat_tables(parts) if parts else schema.empty_table()
-    if rows.nbytes > limits.KEPT_EFFECT_BYTES:
-        return None
-    if rows.get_total_buffer_size() > limits.KEPT_EFFECT_BYTES:
-        rows = rows.take(pa.array(np.arange(count)))
-    return PendingChange(rows.combine_chunks(), replaced, removed)
+def _committed(pending: PendingChange, handle: LanceTable) -> TableChange | None:
+    """The change as it became the newest version; None when that does not tell where the new rows lie."""
+    new = pending.put.num_rows - len(pending.replaced)
+    row_ids = pending.replaced
+    if new:
+        found = _newest_row_ids(handle)
+        if found is None or len(found) != new:
+            return None
+        row_ids = np.concatenate([row_ids, found])
+    return TableChange(row_ids, pending.put, pending.removed, None, len(pending.replaced), pending.put.nbytes)
 
 
 def _newest_row_ids(handle: LanceTable) -> RowIds | None:
@@ -102,7 +75,7 @@ class RecentChanges:
     def keep(self, pin: Pin, base: Pin, pending: PendingChange | None, handle: LanceTable) -> None:
         """Remember what the commit from one version to the next did. A version without an origin cannot be told from
         another one of its number, so nothing is kept of it."""
-        change = pending.committed(handle) if pending is not None and pin.origin is not None else None
+        change = _committed(pending, handle) if pending is not None and pin.origin is not None else None
         if change is not None:
             self._kept.put(table_version_of(pin), (table_version_of(base), change))
 

@@ -18,9 +18,9 @@ from lance.fragment import FragmentMetadata
 from lance.schema import LanceSchema
 
 from omnigraph import limits
-from omnigraph.storage.objects.error_mapping import store_errors
-from omnigraph.storage.tables import digests
-from omnigraph.storage.tables.blob_columns import physical_schema
+from omnigraph.storage.objects.native_libraries import store_errors
+from omnigraph.storage.tables import stage_rows
+from omnigraph.storage.tables.datasets import physical_schema
 from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.stage_rows import StagedTransaction
 
@@ -118,7 +118,7 @@ def _new_digests(handle: LanceTable, fragments: list[FragmentMetadata]) -> dict[
     for name in (file.path for fragment in fragments for file in fragment.files if file.path not in known):
         reader = LanceFileReader(f"{handle.uri}/data/{name}", storage_options=handle.initial_storage_options)
         values = reader.read_all(batch_size=limits.VERIFY_BATCH_ROWS).to_batches()
-        found[name] = digests.text_of(digests.of_batches(values))
+        found[name] = stage_rows.text_of(stage_rows.of_batches(values))
     return found
 
 

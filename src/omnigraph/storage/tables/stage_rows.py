@@ -1,13 +1,14 @@
 """Stages a change of one table: files are written, nothing is visible, no version moves.
 
 A change is rows to put (new, or replacing the row with the same id) and ids to remove. It becomes one Lance
-transaction, whatever it mixes. Replaced rows keep their stable row id, so versions and indexes stay meaningful.
+transaction, whatever it mixes. Replaced rows keep their stable row id, so versions and indexes stay meaningful. Digests
+of the values in each data file are made on the way; `verify` compares them with what can be read back.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,20 +17,33 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
+from xxhash import xxh3_64, xxh3_64_hexdigest
 
 from omnigraph import limits
-from omnigraph.storage.objects.error_mapping import store_errors
-from omnigraph.storage.tables import digests, fragment_pruning
-from omnigraph.storage.tables.blob_columns import has_blobs, physical_rows
-from omnigraph.storage.tables.datasets import DATA_STORAGE_VERSION
-from omnigraph.storage.tables.fragment_pruning import ID
-from omnigraph.storage.tables.lance_types import LanceTable, as_dataset
-from omnigraph.storage.tables.recent_changes import PendingChange, pending_change
-from omnigraph.storage.tables.row_lookup import RowLocations
+from omnigraph.storage.objects.native_libraries import store_errors
+from omnigraph.storage.tables import row_lookup, stage_rows
+from omnigraph.storage.tables.datasets import DATA_STORAGE_VERSION, as_dataset, has_blobs, physical_rows
+from omnigraph.storage.tables.lance_types import LanceTable
+from omnigraph.storage.tables.row_lookup import ID, RowIds, RowLocations
 
 #: Fragments with at most this many rows are folded whatever their neighbours' sizes: rewriting them costs next to
 #: nothing, and one-row writes between larger ones would otherwise keep a table from ever being folded.
 _FOLD_ALWAYS_ROWS = 512
+
+
+@dataclass(frozen=True, slots=True)
+class PendingChange:
+    """The rows that a staged change puts into a table and removes from it.
+
+    Attributes:
+        put: complete rows; those that replace a row come first.
+        replaced: row ids of those, in their order. The rows behind them get theirs when the change is committed.
+        removed: row ids of rows that go.
+    """
+
+    put: pa.Table
+    replaced: RowIds
+    removed: RowIds
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +89,7 @@ def stage_change(
             operation: Any = lance.LanceOperation.Append(files.write(inserts))
         else:
             operation = _update(files, updates, inserts, gone, folded)
-        pending = pending_change(handle.schema, updates[0], inserts, updates[1], remove.row_ids)
+        pending = _pending_change(handle.schema, updates[0], inserts, updates[1], remove.row_ids)
         return StagedTransaction(operation, handle.version, rows_after, digests=files.digests, pending=pending)
 
 
@@ -198,6 +212,147 @@ class _Files:
             max_rows_per_file=limits.FRAGMENT_ROWS,
             data_storage_version=DATA_STORAGE_VERSION,
         )
-        self.digests |= digests.of_files(fragments, rows)
-        fragment_pruning.note(fragments, rows)
+        self.digests |= stage_rows.of_files(fragments, rows)
+        row_lookup.note(fragments, rows)
         return fragments
+
+
+#: Begins the text of every digest; another function would have another name.
+FUNCTION = "xxh3:"
+_HEX = 16
+
+
+class ColumnDigest:
+    """The digest of one column, fed in pieces of any size and layout.
+
+    Hashed apart, each from beginning to end: the places of nulls, the lengths of texts and lists, the bytes of values.
+    Members of lists and structs are columns of their own.
+    """
+
+    def __init__(self) -> None:
+        self._rows = 0
+        self._nulls = xxh3_64()
+        self._lengths = xxh3_64()
+        self._bytes = xxh3_64()
+        self._members: list[ColumnDigest] = []
+
+    def add(self, values: pa.Array) -> None:
+        values = _plain(values)
+        first, self._rows = self._rows, self._rows + len(values)
+        if values.null_count:
+            places = np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False)) + first
+            self._nulls.update(places.astype("<u8").data)
+            values = values.drop_null()
+        if len(values):
+            self._add_valid(values)
+
+    def _add_valid(self, values: pa.Array) -> None:
+        type_ = values.type
+        if pa.types.is_struct(type_):
+            self._add_members([values.field(position) for position in range(type_.num_fields)])
+        elif pa.types.is_fixed_size_list(type_):
+            self._add_members([values.flatten()])
+        elif pa.types.is_list(type_) or pa.types.is_large_list(type_):
+            self._lengths.update(np.diff(_offsets(values, pa.types.is_large_list(type_))).astype("<i8").data)
+            self._add_members([values.flatten()])
+        elif pa.types.is_string(type_) or pa.types.is_binary(type_):
+            self._add_texts(values, _offsets(values, is_large=False))
+        elif pa.types.is_large_string(type_) or pa.types.is_large_binary(type_):
+            self._add_texts(values, _offsets(values, is_large=True))
+        elif not pa.types.is_null(type_):
+            width = type_.bit_width // 8
+            self._bytes.update(values.buffers()[1].slice(values.offset * width, len(values) * width))
+
+    def _add_texts(self, values: pa.Array, offsets: np.ndarray[Any, Any]) -> None:
+        self._lengths.update(np.diff(offsets).astype("<i8").data)
+        content = values.buffers()[2]
+        if content is not None:
+            self._bytes.update(content.slice(int(offsets[0]), int(offsets[-1] - offsets[0])))
+
+    def _add_members(self, members: list[pa.Array]) -> None:
+        self._members += [ColumnDigest() for _ in members[len(self._members) :]]
+        for digest, values in zip(self._members, members, strict=True):
+            digest.add(values)
+
+    def hex(self) -> str:
+        """The digest of all that was added, 16 characters."""
+        parts = [self._nulls.digest(), self._lengths.digest(), self._bytes.digest()]
+        parts += [member.hex().encode() for member in self._members]
+        return xxh3_64_hexdigest(self._rows.to_bytes(8, "little") + b"".join(parts))
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    """Values in the one layout of their type that is hashed; a blob is its bytes."""
+    if isinstance(values, pa.ExtensionArray):
+        storage = values.storage
+        values = pc.struct_field(storage, "data") if pa.types.is_struct(storage.type) else storage
+    type_ = values.type
+    if pa.types.is_dictionary(type_):
+        return _plain(values.dictionary_decode())
+    if pa.types.is_boolean(type_):
+        return values.cast(pa.uint8())
+    if pa.types.is_string_view(type_) or pa.types.is_binary_view(type_):
+        return values.cast(pa.large_binary())
+    return values
+
+
+def _offsets(values: pa.Array, is_large: bool) -> np.ndarray[Any, Any]:
+    width = 8 if is_large else 4
+    buffer = values.buffers()[1].slice(values.offset * width, (len(values) + 1) * width)
+    return np.frombuffer(buffer, np.int64 if is_large else np.int32)
+
+
+def text_of(columns: Iterable[ColumnDigest]) -> str:
+    """The digest of a file: those of its columns in their order."""
+    return FUNCTION + "".join(column.hex() for column in columns)
+
+
+def columns_of(text: str | None, count: int) -> list[str] | None:
+    """The digests of a file's columns; None if there is none that this software understands."""
+    if text is None or not text.startswith(FUNCTION) or len(text) != len(FUNCTION) + _HEX * count:
+        return None
+    return [text[start : start + _HEX] for start in range(len(FUNCTION), len(text), _HEX)]
+
+
+def of_batches(batches: Iterable[pa.RecordBatch]) -> list[ColumnDigest]:
+    """The digest of every column of a stream."""
+    found: list[ColumnDigest] = []
+    for batch in batches:
+        found = found or [ColumnDigest() for _ in batch.columns]
+        for digest, values in zip(found, batch.columns, strict=True):
+            digest.add(values)
+    return found
+
+
+def of_files(fragments: Sequence[Any], rows: pa.Table) -> dict[str, str]:
+    """The digests of new files that hold these rows in this order, by the name of the file."""
+    found, start = {}, 0
+    for fragment in fragments:
+        (file,) = fragment.files  # a new fragment has one
+        part = rows.slice(start, fragment.physical_rows)
+        start += fragment.physical_rows
+        found[file.path] = text_of(_of_column(column) for column in part.columns)
+    return found
+
+
+def _of_column(column: pa.ChunkedArray) -> ColumnDigest:
+    digest = ColumnDigest()
+    for chunk in column.chunks:
+        digest.add(chunk)
+    return digest
+
+
+def _pending_change(
+    schema: pa.Schema, updates: pa.Table, inserts: pa.Table, replaced: RowIds, removed: RowIds
+) -> PendingChange | None:
+    """What a change does to its rows, unless it is too large to be kept. Rows of a big table are copied."""
+    count = updates.num_rows + inserts.num_rows
+    if count + len(removed) > limits.KEPT_EFFECT_ROWS or has_blobs(schema):
+        return None
+    parts = [part if part.schema.equals(schema) else part.cast(schema) for part in (updates, inserts) if part.num_rows]
+    rows = pa.concat_tables(parts) if parts else schema.empty_table()
+    if rows.nbytes > limits.KEPT_EFFECT_BYTES:
+        return None
+    if rows.get_total_buffer_size() > limits.KEPT_EFFECT_BYTES:
+        rows = rows.take(pa.array(np.arange(count)))
+    return PendingChange(rows.combine_chunks(), replaced, removed)

@@ -12,7 +12,7 @@ from typing import Any
 
 import lance
 
-from omnigraph.storage.objects.error_mapping import store_errors
+from omnigraph.storage.objects.native_libraries import store_errors
 from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.stage_rows import StagedTransaction
 

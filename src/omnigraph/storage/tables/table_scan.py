@@ -19,12 +19,11 @@ from lance.dataset import ScannerBuilder
 
 from omnigraph import limits
 from omnigraph.storage.metadata.manifest import Pin, table_version_of
-from omnigraph.storage.objects.error_mapping import store_errors
-from omnigraph.storage.objects.location import Location
-from omnigraph.storage.tables.blob_columns import AS_BYTES, has_blobs
-from omnigraph.storage.tables.datasets import Tables
+from omnigraph.storage.objects.native_libraries import store_errors
+from omnigraph.storage.objects.object_store import Location
+from omnigraph.storage.tables.datasets import AS_BYTES, Tables, as_dataset, has_blobs
 from omnigraph.storage.tables.filters import ColumnFilter, one_of
-from omnigraph.storage.tables.lance_types import Fragment, LanceTable, as_dataset
+from omnigraph.storage.tables.lance_types import Fragment, LanceTable
 from omnigraph.storage.tables.row_lookup import is_understood, select_rows, serialized
 
 #: Rows per batch that a distributed scan hands to the JVM.

@@ -22,14 +22,20 @@ from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
 from omnigraph import limits
 from omnigraph.errors import StorageError
 from omnigraph.storage.commit import sidecar
-from omnigraph.storage.objects import durable
-from omnigraph.storage.objects.error_mapping import store_errors
-from omnigraph.storage.objects.location import Location
-from omnigraph.storage.objects.object_store import ObjectStore
-from omnigraph.storage.tables import digests
-from omnigraph.storage.tables.blob_columns import AS_BYTES, has_blobs, physical_rows
-from omnigraph.storage.tables.datasets import DATA_STORAGE_VERSION, Tables, TableVersion
-from omnigraph.storage.tables.lance_types import LanceTable, as_dataset
+from omnigraph.storage.objects import object_store
+from omnigraph.storage.objects.native_libraries import store_errors
+from omnigraph.storage.objects.object_store import Location, ObjectStore
+from omnigraph.storage.tables import stage_rows
+from omnigraph.storage.tables.datasets import (
+    AS_BYTES,
+    DATA_STORAGE_VERSION,
+    Tables,
+    TableVersion,
+    as_dataset,
+    has_blobs,
+    physical_rows,
+)
+from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.stage_rows import StagedTransaction
 
 _Offsets = npt.NDArray[np.int64]
@@ -77,9 +83,9 @@ def write_rows(table: StageTable, handle: LanceTable, rows: pa.Table) -> list[st
             data_storage_version=DATA_STORAGE_VERSION,
         )
         if table.location.is_local:
-            files = durable.files_of(table.uri, lance.LanceOperation.Append(fragments))
-            durable.sync_files(files, table.location.uri)
-    known = digests.of_files(fragments, rows)
+            files = object_store.files_of(table.uri, lance.LanceOperation.Append(fragments))
+            object_store.sync_files(files, table.location.uri)
+    known = stage_rows.of_files(fragments, rows)
     return [_text(fragment, {file.path: known[file.path] for file in fragment.files}) for fragment in fragments]
 
 
@@ -136,7 +142,7 @@ def delete_stored(table: StageTable, handle: LanceTable, fragment: int, offsets:
     with store_errors("stage a deletion"):
         left = handle.get_fragment(fragment).delete_rows(offsets.tolist())
         if left is not None and table.location.is_local:
-            durable.sync_files([f"{table.uri}/{left.deletion_file.path(left.id)}"], table.location.uri)
+            object_store.sync_files([f"{table.uri}/{left.deletion_file.path(left.id)}"], table.location.uri)
         return _text(left) if left is not None else None
 
 

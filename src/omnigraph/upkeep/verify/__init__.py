@@ -12,8 +12,8 @@ from omnigraph import ids
 from omnigraph.errors import BranchNotFound
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.inspect_files import DAMAGE, damage_of
-from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
-from omnigraph.storage.objects.error_mapping import panics_as_damage
+from omnigraph.storage.metadata.manifest import ManifestSnapshot
+from omnigraph.storage.objects.native_libraries import panics_as_damage
 from omnigraph.upkeep.verify import control_checks, history_checks, table_checks
 from omnigraph.upkeep.verify.report import Ledger, Problem, VerifyCheck, VerifyReport, lasting
 from omnigraph.upkeep.verify.row_checks import CARDINALITY, ENDPOINTS, IDS, KEYS, UNIQUE, VALUES, BranchCheck

@@ -16,8 +16,8 @@ from omnigraph.storage.commit.sidecar import Sidecar
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import schema_files
 from omnigraph.storage.metadata.commit_log import COMMITS_PATH
-from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
-from omnigraph.storage.objects.error_mapping import panics_as_damage
+from omnigraph.storage.metadata.manifest import ManifestSnapshot
+from omnigraph.storage.objects.native_libraries import panics_as_damage
 from omnigraph.storage.recovery import audit
 from omnigraph.upkeep.verify.report import Problem
 

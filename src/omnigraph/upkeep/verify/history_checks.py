@@ -11,9 +11,8 @@ from omnigraph import ids
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import commit_log, manifest
 from omnigraph.storage.metadata.commit_log import ACTORS_PATH, COMMITS_PATH
-from omnigraph.storage.metadata.manifest import Commit, Head
-from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
-from omnigraph.storage.objects.error_mapping import store_errors
+from omnigraph.storage.metadata.manifest import Commit, Head, ManifestSnapshot
+from omnigraph.storage.objects.native_libraries import store_errors
 from omnigraph.upkeep.verify.report import Problem
 
 MANIFEST = "manifest"

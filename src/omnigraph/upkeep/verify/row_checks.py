@@ -20,14 +20,12 @@ from omnigraph import limits
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.inspect_files import DAMAGE, damage_of, stream
-from omnigraph.storage.metadata.manifest import Pin
-from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
+from omnigraph.storage.metadata.manifest import ManifestSnapshot, Pin
 from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.text_hash import TextHashes, hash_texts
 from omnigraph.upkeep.verify.report import Ledger
 from omnigraph.upkeep.verify.table_checks import FILES, check_columns, check_indexes, open_pin, unknown_tables
-from omnigraph.write.change import Change, Mode
-from omnigraph.write.resolved import Resolved
+from omnigraph.write.change import Change, Mode, Resolved
 from omnigraph.write.row_rules import id_rules, required, row_error, ruled_columns, value_rules
 from omnigraph.write.set_rules import (
     Proposal,

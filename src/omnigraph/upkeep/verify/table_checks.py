@@ -24,10 +24,8 @@ from omnigraph.storage.inspect_files import (
     made_by,
     recorded_digests,
 )
-from omnigraph.storage.metadata.manifest import Pin, table_version_of
-from omnigraph.storage.metadata.manifest_snapshot import ManifestSnapshot
-from omnigraph.storage.tables.blob_columns import physical_schema
-from omnigraph.storage.tables.datasets import is_ours, maker
+from omnigraph.storage.metadata.manifest import ManifestSnapshot, Pin, table_version_of
+from omnigraph.storage.tables.datasets import is_ours, maker, physical_schema
 from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.upkeep.verify.control_checks import explained_tables
 from omnigraph.upkeep.verify.history_checks import read_branch

@@ -18,8 +18,7 @@ import pyarrow.compute as pc
 from omnigraph.errors import OmniGraphError
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.storage.commit.preparation import Workspace
-from omnigraph.write.change import Change, Mode
-from omnigraph.write.resolved import Resolved, id_column, last_of_each_id, resolve
+from omnigraph.write.change import Change, Mode, Resolved, id_column, last_of_each_id, resolve
 from omnigraph.write.set_rules import RULES, Proposal, RuleFunction, SetRule, StoredRows, error_of, repeated_ids
 
 POSITION = "#position"  # no property can be called so

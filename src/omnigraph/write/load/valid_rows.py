@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from omnigraph.errors import OmniGraphError
 from omnigraph.schema.catalog import EdgeType, NodeType
-from omnigraph.write.conform import split_valid
+from omnigraph.write.row_rules import split_valid
 
 LINE = "#line"  # no property can be called so
 

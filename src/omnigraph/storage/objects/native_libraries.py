@@ -1,12 +1,15 @@
-"""Maps what the storage libraries raise to OmniGraph's errors.
+"""The native storage libraries, Lance and obstore: where they may be used, and what their errors mean.
 
-Lance and obstore report through `OSError`, `ValueError`, `RuntimeError` and classes of their own, with Rust source
-places in the text. Nobody outside `storage/` sees those. A missing or cut file is told from a store that fails; if the
-error does not name the file, the files of the table are tried one by one. A wrapped Ctrl-C is raised as what it is.
+Threads do not survive a fork, so a process that was forked after the libraries had been used is refused. They report
+through `OSError`, `ValueError`, `RuntimeError` and classes of their own, with Rust source places in the text; nobody
+outside `storage/` sees those. A missing or cut file is told from a store that fails; if the error does not name the
+file, the files of the table are tried one by one. A wrapped Ctrl-C is raised as what it is.
 """
 
 from __future__ import annotations
 
+import ctypes
+import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -17,7 +20,7 @@ from lance.commit import CommitConflictError
 from obstore.exceptions import BaseError
 from pyarrow import ArrowInvalid
 
-from omnigraph.errors import CorruptGraph, HistoricalVersionReclaimed, OmniGraphError, StoreUnavailable
+from omnigraph.errors import CorruptGraph, ForkedProcess, HistoricalVersionReclaimed, OmniGraphError, StoreUnavailable
 
 _INTERRUPTED = re.compile(
     r"\A(?:External error: |LanceError\(\w+\): )*KeyboardInterrupt\b|Python exception: .*^KeyboardInterrupt\b",
@@ -212,3 +215,62 @@ def panics_as_damage() -> Iterator[None]:
         if type(error).__name__ != "PanicException":
             raise
         raise CorruptGraph("the reader gave up") from error
+
+
+_ARENA_MAX = -8  # M_ARENA_MAX of malloc.h
+
+_used = False
+_is_forked = False
+
+
+def use_storage() -> None:
+    """Call before the libraries are used.
+
+    Raises:
+        ForkedProcess: they were used before this process was forked.
+    """
+    global _used
+    if _is_forked:
+        raise ForkedProcess(
+            "this process was forked from one that had used the storage libraries, whose threads do not survive a fork",
+            hint="start a new process (spawn)",
+        )
+    if not _used:
+        _used = True
+        _bound_arenas()
+
+
+def _bound_arenas() -> None:
+    """One region of the C library's memory per processor.
+
+    By default it makes eight, one for each thread of the libraries as they come, and hardly returns anything from them:
+    a process that commits all day grows by that. Whoever set a number is left alone.
+    """
+    mallopt = _of_the_c_library("mallopt")
+    if mallopt is not None and not {"MALLOC_ARENA_MAX", "GLIBC_TUNABLES"} & os.environ.keys():
+        mallopt(_ARENA_MAX, max(2, os.cpu_count() or 1))
+
+
+def return_memory() -> None:
+    """Give back to the system what the C library keeps of memory that nobody uses. Takes some milliseconds."""
+    malloc_trim = _of_the_c_library("malloc_trim")
+    if malloc_trim is not None:
+        malloc_trim(0)
+
+
+def _of_the_c_library(name: str) -> Any | None:
+    """A function that only the GNU C library has; None elsewhere."""
+    return getattr(ctypes.CDLL(None), name, None)
+
+
+def is_forked() -> bool:
+    """Whether the storage libraries were used before this process was forked."""
+    return _is_forked
+
+
+def _after_fork() -> None:
+    global _is_forked
+    _is_forked = _used
+
+
+os.register_at_fork(after_in_child=_after_fork)
