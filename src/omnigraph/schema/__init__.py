@@ -1,7 +1,7 @@
 """The `.pg` schema language: text in, catalog out, and everything that follows from a catalog alone.
 
-`compile.py` is the way in. `catalog.py` holds the values that the other rooms read. Nothing here touches a file, and
-pyarrow is imported only by the module that gives Arrow values (`arrow.py`) or check a regex.
+`compiled_schema.py` is the way in. `catalog.py` holds the values that the other rooms read. Nothing here touches a file, and
+pyarrow is imported only where Arrow values are given (`arrow.py`) or a regex is checked.
 """
 
 from omnigraph.schema.catalog import Catalog
