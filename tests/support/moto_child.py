@@ -1,21 +1,47 @@
 """The S3 server process: says its port in one line, then serves until its standard input closes.
 
 The parent holds the other end of that pipe. When the parent ends in any way, SIGKILL included, the pipe closes and
-this process ends too.
+this process ends too. Writes are carried out one at a time: moto looks at a condition and then writes, so two of its
+threads could both meet a condition that a real store lets only one of them meet.
 """
 
 from __future__ import annotations
 
+import io
 import sys
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any
 
-from moto.server import ThreadedMotoServer
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+from werkzeug.serving import make_server
+
+READS = ("GET", "HEAD")
+
+
+class OneWriteAtATime:
+    """A server application whose writes exclude each other. The body is read before, so a slow client holds nobody."""
+
+    def __init__(self, application: Callable[..., Iterable[bytes]]) -> None:
+        self._application = application
+        self._lock = threading.Lock()
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        if environ["REQUEST_METHOD"] in READS:
+            return self._application(environ, start_response)
+        stream = environ["wsgi.input"]
+        length = environ.get("CONTENT_LENGTH")
+        body = stream.read(int(length)) if length else stream.read() if environ.get("wsgi.input_terminated") else b""
+        environ["wsgi.input"] = io.BytesIO(body)
+        with self._lock:
+            return list(self._application(environ, start_response))
 
 
 def main() -> None:
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    _, port = server.get_host_and_port()
-    print(port, flush=True)
+    application = OneWriteAtATime(DomainDispatcherApplication(create_backend_app))
+    server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=MotoRequestHandler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    print(server.port, flush=True)
     sys.stdin.read()
 
 

@@ -84,6 +84,7 @@ def _csv(result: Result, out: TextIO) -> None:
 
 
 def _quoted(text: str) -> str:
+    """By hand: with lines that end in ``\\n`` the csv module leaves a lone ``\\r`` bare (before Python 3.13)."""
     return '"' + text.replace('"', '""') + '"' if _QUOTED & set(text) else text
 
 

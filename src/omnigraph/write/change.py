@@ -35,7 +35,8 @@ class Change:
             is no conflict, unless the write names the state that it was computed from.
         reads_rows: the rows were computed from rows that are there; a change of the table since is a conflict.
         conformed: the rows went through the row rules already and are in the schema of their table.
-        fresh_ids: with ``conformed``, every id was just made, so none can exist.
+        has_ids: ``id`` holds the ids that were made of these rows; true of conformed rows anyway.
+        fresh_ids: every one of those ids was just made, so none can exist.
     """
 
     table_key: str
@@ -44,6 +45,7 @@ class Change:
     remove: pa.Array | None = None
     reads_rows: bool = False
     conformed: bool = False
+    has_ids: bool = False
     fresh_ids: bool = False
 
     def depends_on_rows(self, has_base: bool) -> bool:

@@ -344,10 +344,10 @@ class PendingRows:
         if self._rows.num_rows == 0:
             return None
         if isinstance(self.type, NodeType) and self.type.key:
-            return Change(key, self._rows.drop_columns("id"), Mode.MERGE, reads_rows=self._replaces_stored)
+            return Change(key, self._rows, Mode.MERGE, reads_rows=self._replaces_stored, has_ids=True)
         if self._replaces_stored:
-            return Change(key, self._rows, Mode.MERGE, reads_rows=True)
-        return Change(key, self._rows.drop_columns("id"), Mode.APPEND)
+            return Change(key, self._rows, Mode.MERGE, reads_rows=True, has_ids=True)
+        return Change(key, self._rows, Mode.APPEND, has_ids=True, fresh_ids=True)
 
     def _stored(self, columns: list[str], filter_: ColumnFilter) -> pa.Table:
         filter_ = self._by_id(filter_)

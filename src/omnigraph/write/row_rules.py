@@ -62,9 +62,13 @@ class InvalidAt:
     error: OmniGraphError
 
 
-def conform(type_: NodeType | EdgeType, rows: pa.Table) -> Conformed:
-    """Bring rows into the schema of their table, or raise the first violation."""
-    conforming = _Conforming(type_)
+def conform(type_: NodeType | EdgeType, rows: pa.Table, *, has_ids: bool = False) -> Conformed:
+    """Bring rows into the schema of their table, or raise the first violation.
+
+    Args:
+        has_ids: ``id`` holds the ids that were made of these rows, so they are not made again.
+    """
+    conforming = _Conforming(type_, has_ids=has_ids)
     for found in conforming.run(rows):
         raise conforming.error(found)
     return conforming.result()
@@ -109,8 +113,9 @@ def split_valid(
 class _Conforming:
     """One attempt to bring rows into the schema of their table."""
 
-    def __init__(self, type_: NodeType | EdgeType) -> None:
+    def __init__(self, type_: NodeType | EdgeType, *, has_ids: bool = False) -> None:
         self._type = type_
+        self._has_ids = has_ids
         self._columns: dict[str, Any] = {}
         self._ids: pa.Array = pa.array([], pa.string())
         self._fresh = False
@@ -136,6 +141,9 @@ class _Conforming:
         if isinstance(type_, NodeType):
             yield from key_rules(type_, columns)
         given = _cast_text(rows.column("id"), "id") if "id" in rows.column_names else None
+        if self._has_ids and given is not None:
+            self._ids = given
+            return
         typed = pa.table(columns) if columns else pa.table({"": pa.nulls(rows.num_rows)})
         self._ids, self._fresh = with_ids(type_, typed, given)
         if given is not None:

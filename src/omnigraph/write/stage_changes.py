@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -146,7 +146,8 @@ def _typed(catalog: Catalog, change: Change) -> TypedChange:
     if change.put is not None and change.conformed:
         put = Conformed(change.put, change.fresh_ids)
     else:
-        put = conform(type_, change.put if change.put is not None else _no_rows(type_))
+        put = conform(type_, change.put if change.put is not None else _no_rows(type_), has_ids=change.has_ids)
+        put = replace(put, fresh_ids=put.fresh_ids or change.fresh_ids)
     rows = put.rows if put.fresh_ids else single_rows(type_, change.mode, put.rows)
     return TypedChange(type_, change, rows, put.fresh_ids)
 
