@@ -88,7 +88,7 @@ def test_missing_java_is_one_sentence_and_the_install_line(monkeypatch: pytest.M
 
 
 def test_missing_pyspark_is_one_sentence_and_the_install_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    monkeypatch.setattr(sys.modules["omnigraph.spark.session"], "find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match="needs pyspark") as refused:
         ogs.session()
     assert refused.value.hint == "pip install 'omnigraph[spark]'"
