@@ -6,9 +6,6 @@ schema of its own state. Files are read only for a hash that was not seen before
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
-
 from omnigraph import ids
 from omnigraph.errors import (
     BranchNotFound,
@@ -17,6 +14,7 @@ from omnigraph.errors import (
     LimitError,
     SchemaFilesDisagree,
 )
+from omnigraph.lru import LruCache
 from omnigraph.schema.compiled_schema import CompiledSchema, compile_schema
 from omnigraph.schema.contract import IR_FILE, SOURCE_FILE, STATE_FILE, check_files
 from omnigraph.storage.graph_store import GraphStore
@@ -24,7 +22,7 @@ from omnigraph.storage.metadata import schema_files
 from omnigraph.storage.metadata.manifest import ManifestSnapshot
 from omnigraph.storage.objects.object_store import ObjectStore
 
-#: SchemaRegistry that an open handle keeps compiled: the newest, and those of states it travelled to.
+#: Schemas that an open handle keeps compiled: the newest, and those of states it travelled to.
 _KNOWN_SCHEMAS = 16
 
 
@@ -33,8 +31,8 @@ class SchemaRegistry:
 
     def __init__(self, store: GraphStore, opened: CompiledSchema) -> None:
         self._store = store
-        self._known: OrderedDict[str, CompiledSchema] = OrderedDict({opened.hash: opened})
-        self._lock = threading.Lock()
+        self._known: LruCache[str, CompiledSchema] = LruCache(max_entries=_KNOWN_SCHEMAS)
+        self._known.put(opened.hash, opened)
 
     def of(self, snapshot: ManifestSnapshot) -> CompiledSchema:
         """The schema of a state.
@@ -43,17 +41,7 @@ class SchemaRegistry:
             CorruptGraph: nobody kept it.
         """
         name = snapshot.schema or f"{snapshot.branch}/{snapshot.identity}/{snapshot.version}"
-        with self._lock:
-            found = self._known.get(name)
-            if found is not None:
-                self._known.move_to_end(name)
-        if found is None:
-            found = read_schema(self._store.objects, snapshot)
-        with self._lock:
-            self._known[name] = found
-            while len(self._known) > _KNOWN_SCHEMAS:
-                self._known.popitem(last=False)
-        return found
+        return self._known.get_or_make(name, lambda: read_schema(self._store.objects, snapshot))
 
     def newest(self, branch: str = ids.MAIN) -> CompiledSchema:
         """The schema that a branch has now."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -193,3 +194,21 @@ def test_mutations_work_on_an_object_store(s3_root: str) -> None:
     assert (result.affected_nodes, result.affected_edges) == (1, 1)
     assert {id_: row["age"] for id_, row in rows_of(graph, "Person").items()} == {"bob": 4}
     assert {(row["src"], row["dst"]) for row in rows_of(graph, "Knows").values()} == {("bob", "bob")}
+
+
+def test_the_ids_of_inserted_rows_are_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from omnigraph.write import mutate, row_rules
+
+    made: list[int] = []
+    real = row_rules.with_ids
+
+    def with_ids(type_: Any, rows: Any, given: Any) -> Any:
+        made.append(rows.num_rows)
+        return real(type_, rows, given)
+
+    for module in (mutate, row_rules):
+        monkeypatch.setattr(module, "with_ids", with_ids)
+    with og.init(tmp_path / "g.omni", "node Person { name: String @key }\nnode Note { text: String }") as graph:
+        graph.mutate('query q() { insert Person { name: "Ann" } insert Note { text: "x" } }')
+        assert made == [1, 1]
+        assert graph.snapshot().arrow("Person", ["id"]).column("id").to_pylist() == ["Ann"]

@@ -7,10 +7,10 @@ fixed number; nothing breaks when one is forgotten.
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from weakref import WeakKeyDictionary
 
 from omnigraph import limits
+from omnigraph.lru import LruCache
 from omnigraph.storage.delta import OrderedChanges, table_delta
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.manifest import Pin, table_version_of
@@ -27,27 +27,19 @@ class RecentDeltas:
     """Recent comparisons of one graph, shared by its threads."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[_Key, OrderedChanges] = OrderedDict()
-        self._lock = threading.Lock()
+        self._known: LruCache[_Key, OrderedChanges] = LruCache(
+            max_entries=limits.OPEN_TABLES, max_size=_RECENT_CHANGES, size_of=len
+        )
 
     def changes(self, store: GraphStore, before: Pin | None, after: Pin | None, ops: tuple[str, ...]) -> OrderedChanges:
         """What changed between two states of a table, in the order of the ids."""
         key = (_place(before), _place(after), ops)
-        with self._lock:
-            found = self._known.get(key)
-            if found is not None:
-                self._known.move_to_end(key)
-                return found
-        found = table_delta(store.tables, before, after).ordered(ops)
-        if _is_unmistakable(before) and _is_unmistakable(after):
-            self._keep(key, found)
+        found = self._known.get(key)
+        if found is None:
+            found = table_delta(store.tables, before, after).ordered(ops)
+            if _is_unmistakable(before) and _is_unmistakable(after):
+                self._known.put(key, found)
         return found
-
-    def _keep(self, key: _Key, found: OrderedChanges) -> None:
-        with self._lock:
-            self._known[key] = found
-            while sum(map(len, self._known.values())) > _RECENT_CHANGES or len(self._known) > limits.OPEN_TABLES:
-                self._known.popitem(last=False)
 
 
 _of_stores: WeakKeyDictionary[GraphStore, RecentDeltas] = WeakKeyDictionary()

@@ -147,7 +147,7 @@ def _typed(catalog: Catalog, change: Change) -> TypedChange:
         put = Conformed(change.put, change.fresh_ids)
     else:
         put = conform(type_, change.put if change.put is not None else _no_rows(type_), has_ids=change.has_ids)
-        put = replace(put, fresh_ids=put.fresh_ids or change.fresh_ids)
+        put = replace(put, fresh_ids=put.fresh_ids or (change.has_ids and change.fresh_ids))
     rows = put.rows if put.fresh_ids else single_rows(type_, change.mode, put.rows)
     return TypedChange(type_, change, rows, put.fresh_ids)
 
