@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks.options import Options
 from benchmarks.report import Report, Row
-from benchmarks.spark import loads, reads
+from benchmarks.spark import loads, optimizing, reads
 
 #: The largest load comes first: later ones leave a session in this process, and the machine has only so much memory.
 MEASURES: tuple[Callable[[Options], Sequence[Row]], ...] = (
@@ -22,6 +22,7 @@ MEASURES: tuple[Callable[[Options], Sequence[Row]], ...] = (
     loads.few_rows_into_many,
     reads.export_and_scan,
     loads.embedded_against_duckdb,
+    optimizing.optimize_against_lance,
 )
 
 

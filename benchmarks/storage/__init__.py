@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from benchmarks.options import Options
 from benchmarks.report import Report, Row
-from benchmarks.storage import branching, calls, commits, digesting, opening, peers
+from benchmarks.storage import branching, calls, cloning, commits, digesting, flatness, kept, opening, optimizing, peers
 
 MEASURES: tuple[Callable[[Options], Sequence[Row]], ...] = (
     peers.commit_against_lance,
@@ -18,8 +18,12 @@ MEASURES: tuple[Callable[[Options], Sequence[Row]], ...] = (
     opening.old_against_young,
     commits.old_history_against_young,
     commits.large_table_against_small,
+    flatness.old_against_new,
     branching.branch_against_lance,
     digesting.with_digests_against_without,
+    cloning.clone_against_copy,
+    kept.kept_against_bulk,
+    optimizing.commit_beside_optimize,
 )
 
 

@@ -7,7 +7,7 @@
     graph.query("query all() { match { $p: Person } return { $p.name as name } }").rows()
 
 `Graph` holds every verb, `errors` every error; the other names are what the verbs take and answer with. Bulk data:
-`from omnigraph import spark`, which needs pyspark and Java.
+`omnigraph.spark`, which needs pyspark and Java.
 
 A name is loaded when it is first used: `import omnigraph` alone costs nothing, and a command that only prints the
 version never loads Arrow or Lance.
@@ -20,8 +20,22 @@ __version__ = "0.1.0"
 TYPE_CHECKING = False  # type checkers take it for true; importing `typing` would double the start of the interpreter
 if TYPE_CHECKING:
     from omnigraph import errors as errors
+    from omnigraph import spark as spark
+    from omnigraph.choices import AbsentColumns as AbsentColumns
+    from omnigraph.choices import CommitKind as CommitKind
+    from omnigraph.choices import Engine as Engine
+    from omnigraph.choices import ExportFormat as ExportFormat
+    from omnigraph.choices import LoadFormat as LoadFormat
+    from omnigraph.choices import LoadMode as LoadMode
+    from omnigraph.choices import OnBadRow as OnBadRow
+    from omnigraph.choices import OpenMode as OpenMode
+    from omnigraph.choices import TooFineTimes as TooFineTimes
+    from omnigraph.embed.embed_file import EmbedFileResult as EmbedFileResult
+    from omnigraph.embed.embed_file import embed_file as embed_file
+    from omnigraph.embed.managed.embed_result import EmbedResult as EmbedResult
+    from omnigraph.embed.managed.embedding_status import EmbeddingStatus as EmbeddingStatus
+    from omnigraph.engine.explanation import Explanation as Explanation
     from omnigraph.engine.query_result import Result as Result
-    from omnigraph.engine.query_runner import Explanation as Explanation
     from omnigraph.errors import Conflict as Conflict
     from omnigraph.errors import OmniGraphError as OmniGraphError
     from omnigraph.graph import Graph as Graph
@@ -29,7 +43,9 @@ if TYPE_CHECKING:
     from omnigraph.graph import init as init
     from omnigraph.graph import open_graph
     from omnigraph.graph.schema_control import SchemaControl as SchemaControl
+    from omnigraph.graph.transaction import Transaction as Transaction
     from omnigraph.history.branches import Branch as Branch
+    from omnigraph.history.commit_graph import CommitNode as CommitNode
     from omnigraph.history.control import Branches as Branches
     from omnigraph.history.control import Commits as Commits
     from omnigraph.history.diff import Diff as Diff
@@ -46,6 +62,9 @@ if TYPE_CHECKING:
     from omnigraph.history.merge.merge_result import MergeResult as MergeResult
     from omnigraph.history.merge.merge_result import RowConflict as RowConflict
     from omnigraph.history.schema_apply import SchemaApplied as SchemaApplied
+    from omnigraph.history.tags import Tag as Tag
+    from omnigraph.history.tags import Tags as Tags
+    from omnigraph.history.undo import UndoResult as UndoResult
     from omnigraph.progress import Progress as Progress
     from omnigraph.progress import ProgressListener as ProgressListener
     from omnigraph.query.lint_queries import LintFinding as LintFinding
@@ -84,20 +103,49 @@ if TYPE_CHECKING:
     from omnigraph.schema.evolve.migration_steps import UpdateTypeMetadata as UpdateTypeMetadata
     from omnigraph.schema.evolve.migration_steps import WidenProperty as WidenProperty
     from omnigraph.schema.schema_warnings import SchemaFinding as SchemaFinding
+    from omnigraph.schema.schema_warnings import SchemaWarning as SchemaWarning
+    from omnigraph.storage.metadata.commit_note import RowCounts as RowCounts
     from omnigraph.storage.metadata.manifest import Commit as Commit
     from omnigraph.storage.metadata.manifest import Pin as Pin
+    from omnigraph.storage.metadata.retention_rule import RetentionRule as RetentionRule
     from omnigraph.storage.objects.object_store import Location as Location
     from omnigraph.storage.recovery.audit import Recovery as Recovery
     from omnigraph.storage.recovery.audit import TableOutcome as TableOutcome
+    from omnigraph.storage.tables.pinned_dataset import PinnedDataset as PinnedDataset
+    from omnigraph.storage.tables.table_layout import IndexCoverage as IndexCoverage
+    from omnigraph.upkeep.cleanup.cleanup_result import CleanupResult as CleanupResult
+    from omnigraph.upkeep.cleanup.cleanup_result import TableCleanup as TableCleanup
+    from omnigraph.upkeep.clone.clone_graph import clone as clone
+    from omnigraph.upkeep.clone.copy_graph import CloneResult as CloneResult
+    from omnigraph.upkeep.clone.keep_backup import backup as backup
+    from omnigraph.upkeep.clone.relocate_graph import RelocateResult as RelocateResult
+    from omnigraph.upkeep.clone.relocate_graph import relocate as relocate
+    from omnigraph.upkeep.drift import DriftClass as DriftClass
+    from omnigraph.upkeep.drift import DriftKind as DriftKind
     from omnigraph.upkeep.indexes import IndexReport as IndexReport
     from omnigraph.upkeep.indexes import PendingIndex as PendingIndex
+    from omnigraph.upkeep.optimize.optimize_report import OptimizedDataset as OptimizedDataset
+    from omnigraph.upkeep.optimize.optimize_report import OptimizedTable as OptimizedTable
+    from omnigraph.upkeep.optimize.optimize_report import OptimizeReport as OptimizeReport
+    from omnigraph.upkeep.repair import RepairReport as RepairReport
+    from omnigraph.upkeep.repair import TableRepair as TableRepair
+    from omnigraph.upkeep.retention import Retention as Retention
+    from omnigraph.upkeep.stats.graph_stats import GraphStats as GraphStats
+    from omnigraph.upkeep.stats.graph_stats import ManifestStats as ManifestStats
+    from omnigraph.upkeep.stats.graph_stats import PendingWrite as PendingWrite
+    from omnigraph.upkeep.stats.graph_stats import StoredFiles as StoredFiles
+    from omnigraph.upkeep.stats.graph_stats import TableDrift as TableDrift
+    from omnigraph.upkeep.stats.graph_stats import TableStats as TableStats
+    from omnigraph.upkeep.upkeep_runs import Upkeep as Upkeep
+    from omnigraph.upkeep.upkeep_runs import UpkeepRun as UpkeepRun
+    from omnigraph.upkeep.upkeep_runs import UpkeepTask as UpkeepTask
     from omnigraph.upkeep.verify.report import Problem as Problem
     from omnigraph.upkeep.verify.report import VerifyCheck as VerifyCheck
     from omnigraph.upkeep.verify.report import VerifyReport as VerifyReport
     from omnigraph.write.change import Change as Change
     from omnigraph.write.change import Mode as Mode
     from omnigraph.write.load.load_result import LoadResult as LoadResult
-    from omnigraph.write.mutate import MutationResult as MutationResult
+    from omnigraph.write.mutation_result import MutationResult as MutationResult
     from omnigraph.write.stage_changes import WriteResult as WriteResult
 
     open = open_graph
@@ -111,21 +159,27 @@ _HOMES = {
     "omnigraph.history.control": "Branches Commits",
     "omnigraph.storage.objects.object_store": "Location",
     "omnigraph.storage.metadata.manifest": "Commit Pin",
+    "omnigraph.storage.metadata.commit_note": "RowCounts",
+    "omnigraph.history.commit_graph": "CommitNode",
     "omnigraph.history.branches": "Branch",
+    "omnigraph.history.tags": "Tag Tags",
     # reading
     "omnigraph.engine.query_result": "Result",
-    "omnigraph.engine.query_runner": "Explanation",
+    "omnigraph.storage.tables.pinned_dataset": "PinnedDataset",
+    "omnigraph.engine.explanation": "Explanation",
     "omnigraph.query.plan.explain": "PlanLine",
     "omnigraph.query.lint_queries": "LintFinding LintReport LintResult Operation ResultColumn SchemaSource TypeUse",
     "omnigraph.history.export": "ExportResult",
     # writing
+    "omnigraph.graph.transaction": "Transaction",
     "omnigraph.write.change": "Change Mode",
     "omnigraph.write.stage_changes": "WriteResult",
-    "omnigraph.write.mutate": "MutationResult",
+    "omnigraph.write.mutation_result": "MutationResult",
     "omnigraph.write.load.load_result": "LoadResult",
     "omnigraph.progress": "Progress ProgressListener",
     # merging
     "omnigraph.history.merge.merge_result": "MergeResult MergedRows RowConflict",
+    "omnigraph.history.undo": "UndoResult",
     # changes between states
     "omnigraph.history.diff": "Diff DiffStats",
     "omnigraph.history.entity_changes": "ChangeBatch EntityChange",
@@ -142,12 +196,33 @@ _HOMES = {
         "AddIndex AddProperty AddType DropIndex DropProperty DropType ExtendEnum RelaxProperty RenameProperty "
         "RenameType UnsupportedChange UpdatePropertyMetadata UpdateTypeMetadata WidenProperty"
     ),
-    "omnigraph.schema.schema_warnings": "SchemaFinding",
+    "omnigraph.schema.schema_warnings": "SchemaFinding SchemaWarning",
     "omnigraph.history.schema_apply": "SchemaApplied",
     # upkeep
+    "omnigraph.upkeep.clone.copy_graph": "CloneResult",
+    "omnigraph.upkeep.clone.clone_graph": "clone",
+    "omnigraph.upkeep.clone.keep_backup": "backup",
+    "omnigraph.upkeep.clone.relocate_graph": "RelocateResult relocate",
     "omnigraph.upkeep.indexes": "IndexReport PendingIndex",
+    "omnigraph.upkeep.optimize.optimize_report": "OptimizeReport OptimizedDataset OptimizedTable",
+    "omnigraph.upkeep.cleanup.cleanup_result": "CleanupResult TableCleanup",
+    "omnigraph.storage.metadata.retention_rule": "RetentionRule",
+    "omnigraph.upkeep.retention": "Retention",
+    "omnigraph.upkeep.upkeep_runs": "Upkeep UpkeepRun UpkeepTask",
+    "omnigraph.upkeep.stats.graph_stats": "GraphStats ManifestStats PendingWrite StoredFiles TableDrift TableStats",
+    "omnigraph.upkeep.drift": "DriftClass DriftKind",
+    "omnigraph.upkeep.repair": "RepairReport TableRepair",
+    "omnigraph.storage.tables.table_layout": "IndexCoverage",
     "omnigraph.upkeep.verify.report": "Problem VerifyCheck VerifyReport",
     "omnigraph.storage.recovery.audit": "Recovery TableOutcome",
+    # embeddings
+    "omnigraph.embed.embed_file": "EmbedFileResult embed_file",
+    "omnigraph.embed.managed.embed_result": "EmbedResult",
+    "omnigraph.embed.managed.embedding_status": "EmbeddingStatus",
+    # types of arguments
+    "omnigraph.choices": (
+        "AbsentColumns CommitKind Engine ExportFormat LoadFormat LoadMode OnBadRow OpenMode TooFineTimes"
+    ),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 
@@ -155,8 +230,8 @@ __all__ = sorted([*_HOME_OF, "errors"])
 
 
 def __getattr__(name: str) -> object:
-    if name == "errors":
-        value: object = _importlib.import_module("omnigraph.errors")
+    if name in ("errors", "spark"):
+        value: object = _importlib.import_module(f"omnigraph.{name}")
     elif name in _HOME_OF:
         value = getattr(_importlib.import_module(_HOME_OF[name]), "open_graph" if name == "open" else name)
     else:
@@ -166,7 +241,7 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__", "__doc__", "__file__", "__name__", "__path__"])
+    return sorted([*__all__, "spark", "__version__", "__doc__", "__file__", "__name__", "__path__"])
 
 
 del TYPE_CHECKING

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import base64
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
 from typing import Any, ClassVar
 
 _EXCERPT_WIDTH = 120
@@ -80,12 +84,22 @@ class Conflict:
         row_id: the entity; None when a rule about many is broken.
         kind: ``DivergentInsert``, ``DivergentUpdate``, ``DeleteVsUpdate``, ``OrphanEdge``, ``UniqueViolation``,
             ``CardinalityViolation`` or ``ValueConstraintViolation``.
+        base, ours, theirs: the row in the last common state, on the target and on the source; None where there is none.
+        arises: ``ours`` or ``theirs`` for a broken rule that comes only if the other conflicts are decided so; None
+            for what stands in the way whatever is decided about them.
+        settled_by: decisions like ``node:Person/Eve=ours``, each of which settles it. For a wrong number of edges each
+            settles it by one. What a decision leaves behind is checked again.
     """
 
     table_key: str
     row_id: str | None
     kind: str
     message: str
+    base: Mapping[str, Any] | None = field(default=None, repr=False)
+    ours: Mapping[str, Any] | None = field(default=None, repr=False)
+    theirs: Mapping[str, Any] | None = field(default=None, repr=False)
+    arises: str | None = None
+    settled_by: tuple[str, ...] = ()
 
     @property
     def entity(self) -> str:
@@ -93,7 +107,37 @@ class Conflict:
         return f"{self.table_key}/{self.row_id}"
 
     def to_dict(self) -> dict[str, Any]:
-        return {"table_key": self.table_key, "row_id": self.row_id, "kind": self.kind, "message": self.message}
+        """Its JSON form; dates, times and bytes of rows are texts in it."""
+        return {
+            "table_key": self.table_key,
+            "row_id": self.row_id,
+            "kind": self.kind,
+            "message": self.message,
+            **{name: _image(getattr(self, name)) for name in ("base", "ours", "theirs")},
+            "arises": self.arises,
+            "settled_by": list(self.settled_by),
+        }
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Conflict:
+        """A conflict from its JSON form."""
+        return cls(**{**record, "settled_by": tuple(record.get("settled_by", ()))})
+
+
+def _image(row: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if row is None else {name: _json_value(value) for name, value in row.items()}
+
+
+def _json_value(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_json_value(item) for item in value]
+    if isinstance(value, bytes):
+        return f"base64:{base64.b64encode(value).decode()}"
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"inf": "Infinity", "-inf": "-Infinity"}.get(str(value), "NaN")
+    if isinstance(value, date):
+        return value.isoformat().replace("+00:00", "Z")
+    return value
 
 
 def _rebuild(kind: type[OmniGraphError], message: str, hint: str | None, details: dict[str, Any]) -> OmniGraphError:

@@ -14,10 +14,13 @@ OmniGraphError
 │   │   ├── QuerySyntaxError
 │   │   └── QueryTypeError
 │   ├── ParameterError
+│   ├── EmbeddingSettingsError
+│   ├── EmbeddingModelMismatch
 │   ├── UnsupportedSchemaChange
 │   ├── ChangeCursorRejected
 │   ├── InvalidName
 │   ├── InvalidUri
+│   ├── InvalidTransaction
 │   ├── InvalidRow
 │   │   ├── InvalidRecord
 │   │   ├── MissingValue
@@ -44,27 +47,38 @@ OmniGraphError
 │   ├── AlreadyInitialized
 │   ├── BranchExists
 │   ├── BranchInUse
+│   ├── TagExists
+│   ├── CleanupRefused
 │   ├── MergeConflict
 │   └── MergeSchemaMismatch
 ├── NotFoundError
 │   ├── GraphNotFound
 │   ├── BranchNotFound
 │   ├── CommitNotFound
+│   ├── TagNotFound
 │   ├── ChangeFeedGap
 │   ├── TypeNotFound
 │   ├── QueryNotFound
+│   ├── RowNotFound
 │   └── HistoricalVersionReclaimed
 ├── DeniedError
 │   └── ReadOnly
 ├── LimitError
 │   ├── ResourceLimitExceeded
+│   ├── SumOverflow
 │   └── LockTimeout
 ├── StorageError
 │   ├── StoreUnavailable
 │   ├── CorruptGraph
 │   ├── ForkedProcess
+│   ├── GraphClosed
+│   ├── GraphMoved
 │   ├── NewerFormat
 │   └── UnreadableSidecar
+├── EmbeddingError
+│   ├── ProviderUnavailable
+│   ├── ProviderRefused
+│   └── InvalidEmbedding
 ├── RecoveryRequired
 ├── OutcomeUnknown
 ├── MissingExtra
@@ -159,6 +173,24 @@ class ParameterError(InputError):
     code = "query.parameter"
 
 
+class EmbeddingSettingsError(InputError):
+    """The environment does not say how texts are embedded: an unknown provider, a missing key, an impossible dimension.
+
+    Set the variables that the message names.
+    """
+
+    code = "embedding.settings"
+
+
+class EmbeddingModelMismatch(InputError):
+    """Vectors of two models would meet: the configured model is not the one of the property, or of its vectors.
+
+    Set `OMNIGRAPH_EMBED_MODEL` to the model of the vectors, or embed all of them again.
+    """
+
+    code = "embedding.model"
+
+
 class UnsupportedSchemaChange(InputError):
     """A schema change is not safe, or not known to be safe. Nothing changed.
 
@@ -196,6 +228,15 @@ class InvalidUri(InputError):
     """
 
     code = "uri"
+
+
+class InvalidTransaction(InputError):
+    """A transaction is used where it cannot be: outside its `with` block, in another thread, or inside another one.
+
+    Use it inside its own block, in the thread that entered it.
+    """
+
+    code = "transaction"
 
 
 class InvalidRow(InputError):
@@ -388,9 +429,10 @@ class PreconditionFailed(ConflictError):
 
 
 class UncoveredDrift(ConflictError):
-    """A table is ahead of the graph: other software wrote to it.
+    """A table is ahead of the graph: other software wrote rows to it.
 
-    Run `recover(discard=True)` or `omnigraph recover --discard`, then write the rows through OmniGraph.
+    Look at it with `omnigraph repair`. Then adopt it with `repair --confirm --force`, or take it back with
+    `repair --confirm --discard` and write the rows through OmniGraph.
     """
 
     code = "conflict.drift"
@@ -398,7 +440,8 @@ class UncoveredDrift(ConflictError):
     def __init__(self, table_key: str, head: int, pin: int) -> None:
         super().__init__(
             f"table '{table_key}' is at version {head} but the graph shows {pin}: other software wrote to it",
-            hint="take that back with recover(discard=True) or `omnigraph recover --discard`, then write it here again",
+            hint="look at it with repair(), take it back with repair(confirm=True, discard=True), or adopt it with "
+            "repair(confirm=True, force=True)",
             table_key=table_key,
             head=head,
             pin=pin,
@@ -451,12 +494,30 @@ class BranchExists(ConflictError):
 
 
 class BranchInUse(ConflictError):
-    """`delete` found the branch still needed by another one.
+    """`delete` found the branch still needed by another one, or by tags.
 
-    Delete or merge that one first.
+    Delete or merge that one first; delete the tags, or delete with `force`.
     """
 
     code = "conflict.branch_in_use"
+
+
+class TagExists(ConflictError):
+    """`tags.create` found the name taken.
+
+    Choose another name, or delete the tag.
+    """
+
+    code = "conflict.tag_exists"
+
+
+class CleanupRefused(ConflictError):
+    """A cleanup cannot tell what has to stay; it removed nothing.
+
+    Resolve what the message names, then run it again.
+    """
+
+    code = "conflict.cleanup"
 
 
 class MergeConflict(ConflictError):
@@ -470,7 +531,7 @@ class MergeConflict(ConflictError):
 
     @property
     def conflicts(self) -> tuple[Conflict, ...]:
-        return tuple(Conflict(**each) for each in self.details.get("conflicts", ()))
+        return tuple(Conflict.of(each) for each in self.details.get("conflicts", ()))
 
 
 class MergeSchemaMismatch(ConflictError):
@@ -518,6 +579,15 @@ class CommitNotFound(NotFoundError):
     code = "not_found.commit"
 
 
+class TagNotFound(NotFoundError):
+    """There is no tag of this name.
+
+    `tags.list()` shows the names.
+    """
+
+    code = "not_found.tag"
+
+
 class ChangeFeedGap(NotFoundError):
     """A change feed needs history that was cleaned up.
 
@@ -543,6 +613,15 @@ class QueryNotFound(NotFoundError):
     """
 
     code = "not_found.query"
+
+
+class RowNotFound(NotFoundError):
+    """A row that was to be updated does not exist.
+
+    Insert it, or correct its key.
+    """
+
+    code = "not_found.row"
 
 
 class HistoricalVersionReclaimed(NotFoundError):
@@ -599,6 +678,15 @@ class ResourceLimitExceeded(LimitError):
         )
 
 
+class SumOverflow(LimitError):
+    """The exact sum of integers needs more than the 64 bits of its column.
+
+    Sum smaller groups, or use `avg`.
+    """
+
+    code = "limit.sum"
+
+
 class LockTimeout(LimitError):
     """Another writer held the commit section for longer than `OMNIGRAPH_LOCK_TIMEOUT`.
 
@@ -644,6 +732,24 @@ class ForkedProcess(StorageError):
     code = "storage.forked"
 
 
+class GraphClosed(StorageError):
+    """A handle was used after its `close`, or after its `with` block.
+
+    Open the graph again.
+    """
+
+    code = "storage.closed"
+
+
+class GraphMoved(StorageError):
+    """The directory or prefix of a graph with branches was moved or copied, and its branches name the former place.
+
+    Run `omnigraph relocate` on the graph; a copy of a graph is better made with `omnigraph clone`.
+    """
+
+    code = "storage.moved"
+
+
 class NewerFormat(StorageError):
     """The graph was written by newer software.
 
@@ -660,6 +766,42 @@ class UnreadableSidecar(StorageError):
     """
 
     code = "storage.unreadable_sidecar"
+
+
+class EmbeddingError(OmniGraphError):
+    """Texts could not be embedded.
+
+    Read the message of the class below.
+    """
+
+    code = "embedding"
+
+
+class ProviderUnavailable(EmbeddingError):
+    """The embedding provider could not be reached, was overloaded, or did not answer in time, at every attempt.
+
+    Try again later; `OMNIGRAPH_EMBED_RETRY_ATTEMPTS` and `OMNIGRAPH_EMBED_DEADLINE_MS` say how long to try.
+    """
+
+    code = "embedding.unavailable"
+
+
+class ProviderRefused(EmbeddingError):
+    """The embedding provider refused a request: a wrong key, an unknown model, a text that is too long.
+
+    Check key, model and address; the status says what the provider minds.
+    """
+
+    code = "embedding.refused"
+
+
+class InvalidEmbedding(EmbeddingError):
+    """The embedding provider answered with something that is no vector of the wanted dimension for each text.
+
+    Check that the model makes vectors of the dimension of the property.
+    """
+
+    code = "embedding.invalid"
 
 
 class RecoveryRequired(OmniGraphError):

@@ -48,6 +48,13 @@ NAMES = frozenset(
         "branch_create.after_entry",
         "branch_delete.before_table_cleanup",
         "branch_merge.before_branch_delete",
+        "branch_rename.after_new_entry",
+        "branch_rename.after_decision",
+        "tag_create.after_entry",
+        "tag_create.after_live",
+        "tag_delete.before_entry",
+        "tag_delete.after_entry",
+        "repair.after_restore",
         "init.after_schema_pg_written",
         "init.after_schema_contract_written",
         "init.after_tables_created",
@@ -59,18 +66,44 @@ NAMES = frozenset(
         "schema_apply.after_manifest_commit",
         "schema_apply.between_renames",
         "table.lost_ack",
+        "clone.after_claim",
+        "clone.between_files",
+        "clone.after_data",
+        "clone.before_names",
+        "clone.before_main",
+        "clone.before_schema",
+        "clone.between_removals",
+        "clone.before_claim_removed",
+        "backup.before_files",
+        "relocate.between_files",
+        "cleanup.after_listing",
+        "cleanup.after_reclaimed",
+        "cleanup.between_commits",
+        "cleanup.after_commits",
+        "cleanup.before_removal",
+        "cleanup.after_list",
+        "cleanup.between_files",
+        "cleanup.before_list_removed",
+        "optimize.after_rewrite",
+        "optimize.after_build",
+        "optimize.between_commits",
+        "embed.after_answer",
+        "embed.after_commit",
+        "embed.after_facts",
     }
 )
 
 #: The kinds of writers that the points of a commit tell apart.
 KINDS = frozenset({"Mutation", "Load", "SchemaApply", "BranchMerge", "EnsureIndices", "Optimize"})
 
-_ENTRY = re.compile(r"(?P<name>[a-z_.]+)(\[(?P<kind>\w+)\])?=(?P<action>kill|raise|lose|pause:[^@]+)(@(?P<nth>\d+))?")
+_ENTRY = r"(?P<name>[a-z_.]+)(\[(?P<kind>\w+)\])?=(?P<action>kill|raise|lose|pause:[^@]+)(@(?P<nth>\d+))?"
 _PAUSE_SECONDS = 60.0
 
 
 @dataclass(slots=True)
 class _Armed:
+    """What happens at a point, and after how many times."""
+
     action: str
     countdown: int
 
@@ -78,7 +111,7 @@ class _Armed:
 def _parse(text: str) -> dict[str, _Armed]:
     armed = {}
     for entry in filter(None, text.split(";")):
-        found = _ENTRY.fullmatch(entry)
+        found = re.fullmatch(_ENTRY, entry)
         if found is None or found["name"] not in NAMES or not {found["kind"]} <= {None, *KINDS}:
             raise InputError(f"unknown failpoint {entry!r}", hint="see NAMES and KINDS in omnigraph.failpoints")
         point = f"{found['name']}[{found['kind']}]" if found["kind"] else found["name"]

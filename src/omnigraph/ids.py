@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import threading
 import time
 from collections.abc import Iterable
@@ -15,7 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from omnigraph import limits
-from omnigraph.errors import InvalidName
+from omnigraph.errors import InputError, InvalidName, ResourceLimitExceeded
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,12 +23,15 @@ MAIN = "main"
 SCHEMA_APPLY_LOCK = "__schema_apply_lock__"
 RECOVERY_ACTOR = "omnigraph:recovery"
 REPAIR_ACTOR = "omnigraph:repair"
+FORCED_REPAIR_ACTOR = "omnigraph:repair:force"
 SYSTEM_ACTOR = "omnigraph:system"
+TAG_PREFIX = "tag:"
 
 _BRANCH_SEGMENT = re.compile(r"[A-Za-z0-9._-]+")
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 _ULID_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _BITS_40 = 2**40 - 1
+_VERSION_DIGITS = 18
 _SYNTHETIC = re.compile(r"manifest:(?P<branch>[A-Za-z0-9._/-]+):v(?P<version>[0-9]{1,19})")
 
 
@@ -47,7 +49,7 @@ class _Ulids:
         """The first of so many numbers in a row, all greater than any before."""
         with self._lock:
             now = time.time_ns() // 1_000_000
-            first = max(now << 80 | secrets.randbits(79), self._last + 1)
+            first = max(now << 80 | int.from_bytes(os.urandom(10)) >> 1, self._last + 1)
             self._last = first + count - 1
             return first
 
@@ -115,10 +117,35 @@ def branch_name(text: str) -> str:
     >>> branch_name(" review/anna-1 ")
     'review/anna-1'
     """
+    return _name(text, "branch")
+
+
+def tag_name(text: str) -> str:
+    """The normal form of the name of a tag, or InvalidName. The rules are those of branches.
+
+    >>> tag_name("2026-q3 ")
+    '2026-q3'
+    """
+    return _name(text, "tag")
+
+
+def tag_in(text: str) -> str | None:
+    """The name in ``tag:NAME``; None for any other text.
+
+    >>> tag_in("tag:2026-q3"), tag_in("main")
+    ('2026-q3', None)
+    """
+    text = text.strip()
+    return tag_name(text.removeprefix(TAG_PREFIX)) if text.startswith(TAG_PREFIX) else None
+
+
+def _name(text: str, what: str) -> str:
+    if not isinstance(text, str):
+        raise InvalidName(f"{what} name {text!r} is not allowed: it is no text", name=str(text))
     name = text.strip()
     reason = _why_not_a_branch(name)
     if reason:
-        raise InvalidName(f"branch name {text!r} is not allowed: {reason}", name=str(text))
+        raise InvalidName(f"{what} name {text!r} is not allowed: {reason}", name=str(text))
     return name
 
 
@@ -128,7 +155,7 @@ def known_branch(text: str) -> str:
     >>> known_branch(" main ")
     'main'
     """
-    return MAIN if text.strip() == MAIN else branch_name(text)
+    return MAIN if str(text).strip() == MAIN else branch_name(text)
 
 
 def _why_not_a_branch(name: str) -> str | None:
@@ -184,6 +211,8 @@ def actor_id(text: str | None) -> str | None:
     """An actor id as given by a caller, or InvalidName."""
     if text is None:
         return None
+    if not isinstance(text, str):
+        raise InvalidName(f"actor id {text!r} is not allowed: it is no text", name=str(text))
     reason = None
     if not text.strip() or text != text.strip():
         reason = "it is blank or padded"
@@ -198,6 +227,23 @@ def actor_id(text: str | None) -> str | None:
     return text
 
 
+def commit_message(text: str | None) -> str | None:
+    """What a caller says about a commit, or InputError."""
+    if text is None:
+        return None
+    if not isinstance(text, str):
+        raise InputError(f"the message of a commit is a text, not {type(text).__name__}")
+    if not text.strip():
+        raise InputError("the message of a commit is blank", hint="say something, or leave it out")
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise InputError("the message of a commit holds half of a character", hint="give it as UTF-8 text") from None
+    if size > limits.COMMIT_MESSAGE_BYTES:
+        raise ResourceLimitExceeded("bytes of a commit's message", size, limits.COMMIT_MESSAGE_BYTES)
+    return text
+
+
 def synthetic_commit_id(branch: str, version: int) -> str:
     """The id of a state that has no commit record: ``manifest:<branch>:v<version>``."""
     return f"manifest:{branch}:v{version}"
@@ -208,13 +254,40 @@ def parse_synthetic_commit_id(text: str) -> tuple[str, int] | None:
     return (match["branch"], int(match["version"])) if match else None
 
 
+def moment_in(text: str) -> str | int | datetime | None:
+    """What a text says about a moment: a commit id, ``tag:NAME``, a manifest version or a time; None when it is none
+    of them.
+
+    >>> moment_in("12"), moment_in("2026-01-31"), moment_in("soon")
+    (12, datetime.datetime(2026, 1, 31, 0, 0), None)
+    """
+    text = text.strip()
+    if is_ulid(text) or parse_synthetic_commit_id(text):
+        return text
+    tag = tag_in(text)
+    if tag is not None:
+        return f"{TAG_PREFIX}{tag}"
+    if text.isascii() and text.isdigit() and len(text) <= _VERSION_DIGITS:
+        return int(text)
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return None
+
+
 def did_you_mean(wrong: str, known: Iterable[str]) -> str | None:
     """A hint for a name that nobody knows: the one that looks like it, or all of them when they are few."""
+    names = sorted(set(known))[: limits.NAMES_COMPARED]
+    close = closest(wrong, names)
+    if close is not None:
+        return f"did you mean '{close}'?"
+    return f"known: {', '.join(names)}" if 0 < len(names) <= limits.NAMES_LISTED else None
+
+
+def closest(wrong: str, known: Iterable[str]) -> str | None:
+    """The one of some names that looks most like a wrong one, if any does."""
     from difflib import get_close_matches
 
-    names = sorted(set(known))[: limits.NAMES_COMPARED]
-    by_fold = {name.casefold(): name for name in names}
+    by_fold = {name.casefold(): name for name in sorted(set(known))[: limits.NAMES_COMPARED]}
     close = get_close_matches(wrong[: limits.NAME_COMPARED_CHARACTERS].casefold(), list(by_fold), n=1)
-    if close:
-        return f"did you mean '{by_fold[close[0]]}'?"
-    return f"known: {', '.join(names)}" if 0 < len(names) <= limits.NAMES_LISTED else None
+    return by_fold[close[0]] if close else None

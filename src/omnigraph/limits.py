@@ -34,6 +34,14 @@ def lease_seconds() -> float:
     return float(os.environ.get("OMNIGRAPH_LEASE_SECONDS", "20"))
 
 
+def hold_seconds() -> float:
+    """How long a lease on an old state, or a claim on staged files, lasts without renewal (``OMNIGRAPH_HOLD_SECONDS``).
+
+    A reader that is stopped for longer may find its state cleaned up.
+    """
+    return float(os.environ.get("OMNIGRAPH_HOLD_SECONDS", "600"))
+
+
 def metadata_cache_bytes() -> int:
     """What Lance remembers of versions and of the footers of files, per open graph (``OMNIGRAPH_METADATA_BYTES``).
 
@@ -65,6 +73,9 @@ BRANCH_NAME_BYTES: Final = 128
 
 #: Longest actor id, in bytes.
 ACTOR_BYTES: Final = 256
+
+#: Longest message of a commit, in bytes. Every reader of a branch reads those of its newest commits.
+COMMIT_MESSAGE_BYTES: Final = 4_096
 
 # writes
 
@@ -101,6 +112,18 @@ LOAD_REJECT_CHARACTERS: Final = 65_536
 #: than an index is built.
 LOAD_INDEX_ROWS: Final = 50_000
 
+# embeddings
+
+#: Characters of all texts in one request to an embedding provider; a longer text goes alone.
+EMBEDDING_REQUEST_CHARACTERS: Final = 400_000
+
+#: Rows of one commit when the texts of a graph are embedded, unless the caller says otherwise: some seconds of a
+#: provider's work, and few enough commits for a large table.
+EMBEDDING_COMMIT_ROWS: Final = 1_024
+
+#: Longest answer of an embedding provider, in bytes. It is held as a whole.
+EMBEDDING_ANSWER_BYTES: Final = 64 * 1024**2
+
 # merges
 
 #: Row data that one merge may put into the target, in bytes. All of it is held in memory until the commit.
@@ -126,12 +149,16 @@ FEED_MAX_COMMITS: Final = 512
 #: Longest cursor or page token, in characters.
 FEED_TOKEN_CHARACTERS: Final = 4_096
 
-# results in a notebook
+# results in a notebook and in a shell
 
 #: A notebook shows at most this many rows and columns of a result, and this many characters of a value.
 SHOWN_ROWS: Final = 50
 SHOWN_COLUMNS: Final = 30
 SHOWN_CHARACTERS: Final = 200
+
+#: The text of a result shows this many rows, each in one line of this many characters.
+PREVIEW_ROWS: Final = 5
+PREVIEW_CHARACTERS: Final = 100
 
 # Spark
 
@@ -153,8 +180,13 @@ SETTLED_ROWS: Final = 1_000_000
 #: session. `omnigraph.spark.load` has no such bound.
 SINK_ROWS: Final = 10_000_000
 
-#: JSONL with more bytes than this is loaded by Spark, if there is one; less is done before Spark has started.
+#: Files with more bytes than this together are loaded by Spark, if there is one; less is done before Spark has
+#: started.
 SPARK_LOAD_BYTES: Final = 32 * 1024**2
+
+#: Upkeep that reads more rows than this, once for each index, runs on Spark, if there is one; less is done before Spark
+#: has started.
+SPARK_UPKEEP_ROWS: Final = 32 * 1024**2
 
 # --- Tuning: sizes that several modules or a test share
 
@@ -188,11 +220,15 @@ MANIFEST_RECENT_CHARACTERS: Final = 65_536
 #: about 0.3 ms and a commit about 5 µs.
 SMALL_FRAGMENTS: Final = 12
 
-#: A fragment with at most this many rows is small. Larger ones are left to `optimize`.
+#: A fragment with at most this many rows is small: look-ups remember its ids.
 SMALL_FRAGMENT_ROWS: Final = 4_096
 
-#: Folding takes the next older fragment only while it has at most this many times the rows gathered so far, which
-#: keeps the rewritten rows per written row logarithmic.
+#: Rows and bytes that one write folds at most, about 50 ms of work. Larger fragments are left to `optimize`.
+FOLD_ROWS: Final = 32_768
+FOLD_BYTES: Final = 16 * 1024**2
+
+#: Folding ends with a fragment that has at most this many times the rows of the younger ones, which keeps the rewritten
+#: rows per written row logarithmic.
 FOLD_RATIO: Final = 4
 
 #: Ids of small fragments that a process keeps, in bytes and in fragments, which take some hundred bytes each however
@@ -249,12 +285,45 @@ PERSISTED_EDGES: Final = 20_000
 
 # upkeep
 
+#: `optimize` makes fragments so large that a table has about this many, each a cost of every commit; larger tables have
+#: more, because a fragment with more than the other number of rows is slow to replace rows in.
+FRAGMENTS_PER_TABLE: Final = 64
+LARGEST_FRAGMENT_ROWS: Final = 1_048_576
+
+#: Segments of one index that are joined when there are more than this many, each a cost of every look-up; one with so
+#: many rows is not joined again.
+INDEX_SEGMENTS: Final = 4
+INDEX_SEGMENT_ROWS: Final = 4_194_304
+
 #: Rows whose fingerprints `verify` holds at once, 8 bytes each; a larger table is read once per so many rows.
 VERIFY_PART_ROWS: Final = 16 * 1024**2
 
 #: How long `verify` looks again before it calls something a problem that a live writer passes through, in seconds
 #: between two looks. A commit section lasts milliseconds.
 VERIFY_PATIENCE_SECONDS: Final = (0.05, 0.2, 0.75, 1.0)
+
+#: So long a state stays after it was the newest of its branch, in seconds, whatever a cleanup may remove: a query that
+#: began on it reads on undisturbed.
+CLEANUP_GRACE_SECONDS: Final = 600.0
+
+#: Files that no version of a table names are removed by a cleanup when they are older than this, in seconds. Younger
+#: ones may belong to software that does not say what it is writing.
+UNFINISHED_FILES_SECONDS: Final = 86_400.0
+
+#: Versions of tables whose files a cleanup looks up at once.
+CLEANUP_THREADS: Final = 8
+
+#: Versions that a cleanup leaves of each table with copies of the commits; readers look at the newest alone.
+KEPT_COPIES: Final = 3
+
+#: What stays of a graph for which nobody set a retention rule: so many commits of each branch, and what is younger than
+#: this, in seconds; and how often its tables are put in order.
+RETENTION_KEEP: Final = 1_000
+RETENTION_SECONDS: Final = 7 * 86_400
+OPTIMIZE_SECONDS: Final = 86_400
+
+#: Runs of `upkeep` that are remembered.
+UPKEEP_RUNS: Final = 100
 
 # spark
 
@@ -294,6 +363,9 @@ INDEX_LOOKUP_SHARE: Final = 1 / 16
 #: How many open tables a graph keeps at hand, and versions of each.
 OPEN_TABLES: Final = 256
 OPEN_VERSIONS: Final = 8
+
+#: How many files with blobs of an older Lance a process remembers the nulls of.
+OLDER_BLOB_FILES: Final = 256
 
 #: Tables of one write are staged and committed by this many threads.
 TABLE_THREADS: Final = 8

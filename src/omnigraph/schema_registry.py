@@ -7,16 +7,10 @@ schema of its own state. Files are read only for a hash that was not seen before
 from __future__ import annotations
 
 from omnigraph import ids
-from omnigraph.errors import (
-    BranchNotFound,
-    CorruptGraph,
-    InputError,
-    LimitError,
-    SchemaFilesDisagree,
-)
+from omnigraph.errors import BranchNotFound, CorruptGraph, InputError, LimitError, SchemaFilesDisagree
 from omnigraph.lru import LruCache
-from omnigraph.schema.compiled_schema import CompiledSchema, compile_schema
-from omnigraph.schema.contract import IR_FILE, SOURCE_FILE, STATE_FILE, check_files
+from omnigraph.schema.compiled_schema import CompiledSchema, compile_accepted
+from omnigraph.schema.contract import IR_FILE, SOURCE_FILE, STATE_FILE, check_contract, check_files, state_text
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import schema_files
 from omnigraph.storage.metadata.manifest import ManifestSnapshot
@@ -47,11 +41,17 @@ class SchemaRegistry:
         """The schema that a branch has now."""
         return self.of(self._store.snapshot(branch))
 
+    def present(self) -> tuple[ManifestSnapshot, CompiledSchema]:
+        """The newest state of main, with its schema."""
+        snapshot = self._store.snapshot(ids.MAIN)
+        return snapshot, self.of(snapshot)
+
     def text(self) -> str:
         """The schema of main as it was written, comments and all; its hash would not tell two spellings apart."""
         snapshot = self._store.snapshot(ids.MAIN)
         live = _live(self._store.objects)
-        return live.source if live is not None and snapshot.schema in (None, live.hash) else self.of(snapshot).source
+        named = live.named(snapshot.schema) if live is not None else None
+        return (named or self.of(snapshot)).source
 
     def for_rows(self, branch: str, from_: str | None = None) -> CompiledSchema:
         """The schema that rows for a branch must have now; that of ``from_`` when the branch is still to be made."""
@@ -69,23 +69,33 @@ def read_schema(objects: ObjectStore, snapshot: ManifestSnapshot) -> CompiledSch
     """
     recorded = snapshot.schema
     ever_recorded = snapshot.head is not None and snapshot.head.schema is not None
-    kept = schema_files.kept(objects, recorded) if recorded or not ever_recorded else None
-    compiled = _compiled(kept) if kept is not None else None
-    if compiled is not None and recorded in (None, compiled.hash):
-        return compiled
-    live = check_files(_live_files(objects))
-    if recorded in (None, live.hash):
-        return live
+    accepted = kept_schema(objects, recorded) if recorded or not ever_recorded else None
+    accepted = accepted or check_files(_live_files(objects)).named(recorded)
+    if accepted is not None:
+        return accepted
     raise CorruptGraph(
         f"the state {snapshot.version} of branch '{snapshot.branch}' has the schema {recorded}, which is not kept",
         hint=f"restore {schema_files.HISTORY} from a copy",
     )
 
 
-def _compiled(text: str) -> CompiledSchema | None:
+def kept_schema(objects: ObjectStore, recorded: str | None) -> CompiledSchema | None:
+    """The accepted schema of this hash, or of the states without one; None when it is not kept or is another one.
+
+    The hash is that of a compiled form which follows from the text, or is kept beside it.
+    """
+    text = schema_files.kept(objects, recorded)
+    if text is None:
+        return None
     try:
-        return compile_schema(text, file=schema_files.HISTORY)
-    except (InputError, LimitError):
+        compiled = compile_accepted(text, file=schema_files.HISTORY)
+        if recorded is None:
+            return next(
+                (compiled.named(each) for each in compiled.hashes if schema_files.kept(objects, each)), compiled
+            )
+        ir = schema_files.kept_ir(objects, recorded) if recorded not in compiled.hashes else None
+        return compiled.named(recorded) if ir is None else check_contract(text, ir, state_text(recorded))
+    except (InputError, LimitError, SchemaFilesDisagree):
         return None
 
 

@@ -57,6 +57,14 @@ def hash_texts(texts: pa.Array | pa.ChunkedArray, secret: int, space: int = 0) -
     return hashes.view(np.int64)
 
 
+def combined(*columns: TextHashes) -> TextHashes:
+    """One number for several numbers of each row; their order counts."""
+    found = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:
+        found = _mixed(found ^ column.view(np.uint64))
+    return found.view(np.int64)
+
+
 def _words(raw: Any) -> _Words:
     """The eight bytes at every position of a buffer, the last ones filled up with zeros."""
     size = raw.size if raw is not None else 0

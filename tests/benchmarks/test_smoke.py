@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import child, cli, history, query, storage
+from benchmarks import child, cli, history, query, search, storage
 from benchmarks.options import Options
 from benchmarks.query.engines import DUCKDB, LADYBUG, OURS, available
 from benchmarks.query.questions import ANALYSES, HOPS, LOOKUP, MANY
@@ -75,6 +75,12 @@ def test_the_storage_part_reports_every_measure(tmp_path: Path) -> None:
     assert _kinds_of_calls(report) and not [kind for kind in _kinds_of_calls(report) if kind.startswith("other")]
 
 
+def test_the_search_part_reports_every_measure(tmp_path: Path) -> None:
+    report = search.run(Options(tmp_path, scale=0.005))
+    assert {row.peer_name for row in report.rows} >= {"raw Lance", "NumPy", "warm"}
+    assert all(row.ours and row.peer for row in report.rows)
+
+
 def test_the_history_part_reports_every_measure(tmp_path: Path) -> None:
     report = history.run(Options(tmp_path, scale=0.001))
     measures = [row.measure for row in report.rows]
@@ -86,8 +92,13 @@ def test_the_history_part_reports_every_measure(tmp_path: Path) -> None:
 
 def test_the_cli_part_reports_both_goals_and_what_each_shortcut_saves(tmp_path: Path) -> None:
     report = cli.run(Options(tmp_path, scale=0.01))
-    assert [row.measure.split("`")[1] for row in report.rows[:2]] == ["omnigraph version", "omnigraph query"]
-    assert [row.measure.split()[-1].strip("`") for row in report.rows[2:]] == ["typer", "typing", "pandas", "pydantic"]
+    assert [row.measure.split("`")[1] for row in report.rows[:3]] == [
+        "omnigraph version",
+        "omnigraph query",
+        "omnigraph mutate",
+    ]
+    shortcuts = ["typer", "typing", "pandas", "rarely", "garbage", "pydantic"]
+    assert [row.measure.split()[-1].strip("`") for row in report.rows[3:]] == shortcuts
     assert all(row.ours and row.peer and row.goal for row in report.rows)
 
 

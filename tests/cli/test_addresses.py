@@ -91,7 +91,7 @@ def test_addresses_that_cannot_be_meant_are_refused() -> None:
         resolve(Flags(profile="c"), servers, None, "")
     with pytest.raises(InputError, match="no profile 'none'"):
         resolve(Flags(profile="none"), servers, None, "")
-    with pytest.raises(InputError, match="which graph"):
+    with pytest.raises(UsageError, match="which graph"):
         resolve(Flags(), Config(), None, "its address")
 
 

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 import omnigraph as og
+from omnigraph import limits
 from tests.support.command_line import EXECUTABLE, CommandLine
 
 STORE = ("--store", "people.omni")
@@ -31,6 +32,9 @@ NEARLY = [
     (("query", "peple", *STORE, "--query", "people.gq"), "did you mean 'people'?"),
     (("query", *STORE, "--query", "people.gq"), "it has people, person, add, rename"),
     (("mutate", *STORE, "-e", 'query q() { insert Persn { handle: "x" } }'), "did you mean 'Person'?"),
+    (("query", "person", *STORE, "--query", "people.gq", "--params", '{"wo": "ana"}'), "did you mean 'who'?"),
+    (("mutate", "add", *STORE, "--query", "people.gq", "--params", '{"handel": "x"}'), "did you mean 'handle'?"),
+    (("query", "people", *STORE, "--query", "people.gq", "--params", '{"x": 1}'), "it takes none"),
     (("export", *STORE, "--type", "Tem"), "did you mean 'Team'?"),
     (("diff", "main", "mian", *STORE), "did you mean 'main'?"),
     (("diff", "1", "main", *STORE, "--type", "Persons"), "did you mean 'Person'?"),
@@ -50,9 +54,18 @@ WRONG = [
     (("export", "people.pg"), 1, "people.pg is a file, and a graph is a directory"),
     (("init", "people.pg", "--schema", "people.pg"), 1, "people.pg is a file, and a graph is a directory"),
     (("query", *STORE, "-e", "people.gq"), 2, "hint: pass --query people.gq"),
-    (("query", "people.omni", "-e", "query q() {}"), 1, "hint: give --store URI, --profile NAME, "),
-    (("branch", "list", "people.omni"), 2, "hint: --store URI says which graph is meant"),
+    (("query", "people.omni", "-e", "query q() {}"), 2, "hint: pass --store people.omni\n"),
     (("commit", "list", "--uri", "people.omni"), 2, "hint: --store URI says which graph is meant"),
+    (
+        ("query", *STORE, "-e", 'query q() { insert Person { handle: "x" } }'),
+        1,
+        "on a mutation query; use mutate instead",
+    ),
+    (
+        ("mutate", *STORE, "-e", "query q() { match { $p: Person } return { $p } }"),
+        1,
+        "on a read query; use query instead",
+    ),
     (("mutate", *STORE, "--as", " ", "-e", "query q() {}"), 2, "error: --as names nobody"),
     (("load", *STORE, "--data", "x", "--mode", "put"), 2, "'put' is not one of 'overwrite', 'append', 'merge'\n"),
     (("changes", "poll", *STORE, "--start", "soon"), 2, "error: --start is 'now', 'beginning' or 'after:COMMIT'"),
@@ -61,9 +74,25 @@ WRONG = [
     ((*LOAD, "people.csv", "--type", "Persn"), 1, "hint: did you mean 'Person'?"),
     ((*LOAD, "types.jsonl"), 1, "error: types.jsonl:2: unknown node type 'Persn'\nhint: did you mean 'Person'?\n"),
     ((*LOAD, "fields.jsonl"), 1, "error: fields.jsonl:1: unknown input field 'nam' for 'node:Person'\nhint: did"),
-    ((*LOAD, "ages.csv", "--type", "Person"), 1, "error: ages.csv, row 1: strict property 'age' expects Int32"),
-    ((*LOAD, "nothing"), 1, "error: cannot read nothing: No such file or directory\n"),
+    ((*LOAD, "ages.csv", "--type", "Person"), 1, "error: ages.csv:2: property 'age' expects I32"),
+    ((*LOAD, "nothing"), 1, "error: nothing does not exist\n"),
+    ((*LOAD, "nope.csv"), 1, "error: nope.csv does not exist\n"),
     ((*LOAD, "people.unknown", "--type", "Person"), 1, "hint: pass --format FORMAT"),
+    (
+        (*LOAD, "Person.csv"),
+        1,
+        "error: Person.csv: unknown input field 'nam' for 'node:Person'\nhint: did you mean 'name'?\n",
+    ),
+    (
+        (*LOAD, "open.csv", "--type", "Person"),
+        1,
+        "error: open.csv:2: the quote opened on line 2 is never closed\nhint: close",
+    ),
+    (
+        (*LOAD, "twice.jsonl"),
+        1,
+        "error: twice.jsonl:2: duplicate key 'di' of Person.handle\nhint: the first is twice.jsonl:1\n",
+    ),
 ]
 
 
@@ -72,6 +101,9 @@ def test_a_mistake_is_answered_with_the_way_out(reader: CommandLine) -> None:
     for name, text in {
         "people.csv": "handle,name\ndi,Di\n",
         "people.unknown": "x",
+        "Person.csv": "handle,nam\ndi,Di\n",
+        "open.csv": 'handle,name\n"di,Di\n',
+        "twice.jsonl": good + good,
         "ages.csv": "handle,name,age\ndi,Di,seven\n",
         "types.jsonl": good + bad,
         "fields.jsonl": good.replace('"name"', '"nam"'),
@@ -81,6 +113,22 @@ def test_a_mistake_is_answered_with_the_way_out(reader: CommandLine) -> None:
         assert (ended.code, ended.out) == (code, ""), words
         assert said in ended.err, ended.err
         assert "Traceback" not in ended.err
+
+
+def test_a_long_file_that_is_refused_at_its_header_ends_the_command(reader: CommandLine) -> None:
+    (reader.folder / "Team.csv").write_bytes(b"code,knd\n" + b"c1,core\n" * (4 * limits.LOAD_BLOCK_BYTES // 8))
+    ended = reader.run(*LOAD, "Team.csv")
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err == "error: Team.csv: unknown input field 'knd' for 'node:Team'\nhint: did you mean 'kind'?\n"
+
+
+def test_files_that_a_load_leaves_out_are_named(shell: CommandLine) -> None:
+    folder = shell.folder / "in"
+    folder.mkdir()
+    for name, text in {"Team.csv": "code,kind\nc2,core\n", "notes.txt": "x", "_SUCCESS": ""}.items():
+        (folder / name).write_text(text, "utf-8")
+    ended = shell.ok(*LOAD, "in")
+    assert ended.err == "warning: left out, because the suffix says nothing: in/notes.txt\n"
 
 
 def test_spark_that_is_not_installed_is_one_sentence_with_the_way_out(shell: CommandLine) -> None:

@@ -53,6 +53,25 @@ def test_lists_are_compact_json_and_columns_of_one_name_are_kept(
     assert text.splitlines()[:2] == ["x,x", '"[1,2]",a']
 
 
+def test_csv_of_a_read_can_be_loaded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    schema = """node T { k: String @key  s: String?  b: Bool?  i: I64?  u: U64?  f: F64?  g: F32?  d: Date?
+        at: DateTime?  l: [String]?  n: [I32]?  v: Vector(2)? }"""
+    full = {"s": 'a, "b"\r\nc', "b": True, "i": -(2**63), "u": 2**64 - 1, "f": 1e300, "g": 0.1, "d": "2024-02-29"}
+    full |= {"at": "2024-02-29T12:00:00.123Z", "l": ["x", ""], "n": [1, 2], "v": [0.5, 1.5]}
+    odd = [{"k": "nothing"}, {"k": "empty", "s": ""}, {"k": "null", "s": "null"}, {"k": "list", "l": []}]
+    with og.init(tmp_path / "a.omni", schema) as graph, og.init(tmp_path / "b.omni", schema) as copy:
+        graph.load({"T": [{"k": "full"} | full, *odd]}, "append")
+        names = ", ".join(f"$t.{name} as {name}" for name in ["k", *full])
+        result = graph.query(f"query q() {{ match {{ $t: T }} return {{ {names} }} order {{ k }} }}")
+        print_result(result, "csv", TableLook())
+        (tmp_path / "T.csv").write_text(capsys.readouterr().out, "utf-8", newline="")
+        copy.load(tmp_path / "T.csv", "append")
+        assert copy.export().text == graph.export().text
+    lines = (tmp_path / "T.csv").read_text("utf-8").splitlines()
+    assert lines[1] == 'empty,"",,,,,,,,,,'
+    assert lines[-1] == "null,null,,,,,,,,,,"
+
+
 def test_an_empty_result_is_still_a_document(graph: og.Graph, capsys: pytest.CaptureFixture[str]) -> None:
     empty = graph.query('query q() { match { $n: N { k: "zz" } } return { $n.k as k } }')
     for format_, wanted in {
@@ -69,6 +88,16 @@ def test_an_empty_result_is_still_a_document(graph: og.Graph, capsys: pytest.Cap
 def test_rows_come_as_values_in_the_order_of_the_columns(graph: og.Graph) -> None:
     result = graph.query("query q() { match { $n: N } return { $n.k as x, $n.v as x } order { $n.k } limit 2 }")
     assert list(result.values()) == [("a", "x" * 30), ("b", "日本")]
+
+
+@pytest.mark.parametrize("format_", ["json", "jsonl", "csv", "kv", "table"])
+def test_dates_and_instants_are_text_in_every_format(
+    format_: str, graph: og.Graph, capsys: pytest.CaptureFixture[str]
+) -> None:
+    returned = 'date("2024-02-29") as day, datetime("2024-02-29T12:00:00Z") as at'
+    text = shown(graph, returned, capsys, format_, TableLook())
+    assert text.count("2024-02-29T12:00:00.000Z") == 5
+    assert text.count("2024-02-29") == 10
 
 
 def test_an_explanation_has_a_json_form(graph: og.Graph) -> None:

@@ -56,10 +56,11 @@ class Reader:
         lineages = [unquote(ref.name.removesuffix(".json")) for ref in refs]
         found = []
         for lineage in lineages:
-            entries = [self._entry(file) for file in (self.root / "__branches").glob("*.json")]
-            owner = next((name for name, entry in entries if entry["lineage"] == lineage), None)
-            if owner is None or dict(entries)[owner]["state"] == "live":
-                found.append(owner or lineage)
+            entries = dict(self._entry(file) for file in (self.root / "__branches").glob("*.json"))
+            owners = [
+                name for name, entry in entries.items() if (entry["lineage"], entry["state"]) == (lineage, "live")
+            ]
+            found += owners or ([] if lineage in entries else [lineage])
         return ["main", *sorted(found)]
 
     def _entry(self, file: Path) -> tuple[str, dict[str, Any]]:

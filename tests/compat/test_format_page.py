@@ -31,7 +31,7 @@ node Person implements Named {
     @range(age, 0..150)
     photo: Blob?
     tags: [String]?
-    v: Vector(3)?
+    v: Vector(3)? @embed("name", model="acme/one")
     born: Date?
     seen: DateTime?
     kind: enum(a, b)? @index
@@ -80,12 +80,15 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[og.Graph
         graph = og.init(root, SCHEMA, actor="act-anna")
         graph.load(folder / "people.jsonl", "append")
         graph.branches.create("review/x")
-        graph.mutate('query q() { update Person set { name: "Bo" } where handle = "p1" }', branch="review/x")
+        rename = 'query q() { update Person set { name: "Bo" } where handle = "p1" }'
+        graph.mutate(rename, branch="review/x", message="a better name")
         graph.mutate('query q() { insert Team { code: "c2" } }')
         graph.branches.merge("review/x", delete_branch=True)
         graph.ensure_indices()
         graph.mutate('query q() { delete Person where handle = "p4" }')
+        before = graph.commits.head().id
         graph.schema.apply(CHANGED)
+        graph.optimize()
         graph.branches.create("dev")
         graph.mutate('query q() { insert Group { code: "c3" } }', branch="dev")
         graph.mutate('query q() { delete Follows where from = "p0" }', branch="dev")
@@ -93,7 +96,9 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[og.Graph
         graph.mutate('query q() { insert Person { handle: "new", name: "New" } }')
         graph.branches.merge("main", into="dev")  # shows a version of main as it is
         graph.branches.delete("dev2")
-        graph.branches.create("empty", at=graph.commits.list()[2].id)
+        graph.branches.create("empty", at=before)
+        graph.branches.create("draft")
+        graph.branches.rename("draft", "named")
     yield graph, root, list(records.values())
     graph.close()
 
@@ -117,7 +122,7 @@ def by_id(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def test_the_page_alone_reads_every_branch(written: tuple[og.Graph, Path, Any]) -> None:
     graph, root, _ = written
     reader = Reader(root)
-    assert reader.branches() == graph.branches.list() == ["main", "dev", "empty"]
+    assert reader.branches() == graph.branches.list() == ["main", "dev", "empty", "named"]
     for branch in reader.branches():
         ours, theirs = graph.snapshot(branch), reader.snapshot(branch)
         assert theirs == reader.fold(branch)
@@ -214,12 +219,41 @@ def test_the_examples_of_names_are_right() -> None:
 
 def test_every_file_of_a_graph_is_on_the_page(written: tuple[og.Graph, Path, Any]) -> None:
     _, root, _ = written
+    assert _unknown_files(root) == []
+    assert len(list(root.rglob("*"))) > 100
+
+
+def _unknown_files(root: Path) -> list[str]:
     patterns = [
         re.sub(r"<[^>]+>", "*", name).replace("**", "*") for name in page.names_after("## Files and directories")
     ]
     files = [str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()]
-    assert [name for name in files if not any(fnmatch.fnmatch(name, pattern) for pattern in patterns)] == []
-    assert len(files) > 100
+    return [name for name in files if not any(fnmatch.fnmatch(name, pattern) for pattern in patterns)]
+
+
+def test_every_file_of_a_backup_is_on_the_page_and_a_moved_branch_names_what_the_page_says(
+    written: tuple[og.Graph, Path, Any], tmp_path: Path
+) -> None:
+    _, root, _ = written
+    og.backup(root, tmp_path / "safe")
+    assert _unknown_files(tmp_path / "safe") == []
+    claim = json.loads((tmp_path / "safe" / "__recovery" / "copy.claim").read_bytes())
+    assert claim == {"kind": "backup", "source": str(root)}
+    assert "`__recovery/copy.claim` has `kind` (`clone` or `backup`) and `source`" in page.TEXT
+    for path, size, tag, stored in json.loads((tmp_path / "safe" / "__recovery" / "backup.files").read_bytes()):
+        seen = (root / path).stat()
+        assert (size, tag) == (seen.st_size, f"{seen.st_mtime_ns}-{seen.st_ino}")
+        assert stored == (tmp_path / "safe" / path).stat().st_size
+    moved = list((tmp_path / "safe").glob("*/**/tree/**/_versions/*.manifest"))
+    assert moved
+    for path in moved:
+        content = path.read_bytes()
+        position, magic = int.from_bytes(content[-16:-8], "little"), content[-4:]
+        length = int.from_bytes(content[position : position + 4], "little")
+        assert (position + 4 + length, magic) == (len(content) - 16, b"LANC")
+        table = str(path).partition("/tree/")[0].encode()
+        assert b'"' + bytes([len(table)]) + table in content[position:]
+        assert str(root).encode() not in content[position:]
 
 
 # What is written as JSON, held against the tables of the page.
@@ -252,7 +286,7 @@ def test_every_field_of_a_manifest_row_is_on_the_page(written: tuple[og.Graph, P
 def test_every_field_of_a_recovery_record_is_on_the_page(written: tuple[og.Graph, Path, Any]) -> None:
     _, _, records = written
     kinds = {record["writer_kind"] for record in records}
-    assert kinds == set(page.names_after("| `writer_kind` | writer |")) - {"Optimize"}
+    assert kinds == set(page.names_after("| `writer_kind` | writer |"))
     seen: dict[str, set[str]] = {}
 
     def note(name: str, values: Any) -> None:
@@ -294,8 +328,10 @@ def test_every_field_of_a_recovery_record_is_on_the_page(written: tuple[og.Graph
 
 def test_every_field_of_a_branch_entry_is_on_the_page(written: tuple[og.Graph, Path, Any]) -> None:
     _, root, _ = written
-    entry = json.loads((root / "__branches/dev.json").read_text())
-    assert list(entry) == page.names_after("Fields of a branch entry:")
+    entries = [json.loads((root / f"__branches/{name}.json").read_text()) for name in ("dev", "named", "draft")]
+    fields = page.names_after("Fields of a branch entry:")
+    assert {name for entry in entries for name in entry} == set(fields)
+    assert all(list(entry) == [name for name in fields if name in entry] for entry in entries)
     ref = json.loads((root / "__manifest/_refs/branches/dev.json").read_text())
     assert set(ref) == set(page.names_after("Fields of a Lance ref file"))
 
@@ -313,9 +349,9 @@ def test_every_field_of_the_schema_files_is_on_the_page(written: tuple[og.Graph,
     assert list(compiled["edges"][0]) == keys["edge"]
     assert list(compiled["edges"][0]["cardinality"]) == keys["cardinality"]
     assert list(person["properties"][0]) == keys["property"]
-    assert list(person["properties"][0]["type"]) == keys["type"]
-    key = next(each for each in person["properties"] if each["annotations"])
-    assert list(key["annotations"][0]) == keys["annotation"][:3]
+    assert list(person["properties"][0]["prop_type"]) == keys["type"]
+    annotated = {each["name"]: each["annotations"] for each in person["properties"]}
+    assert [list(annotated[name][0]) for name in ("handle", "v")] == [keys["annotation"][:2], keys["annotation"][:3]]
 
 
 @pytest.mark.s3

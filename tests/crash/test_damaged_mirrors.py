@@ -44,7 +44,9 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def root(original: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(original, tmp_path / "c")) / "g"
+    copied = Path(shutil.copytree(original, tmp_path / "c")) / "g"
+    og.relocate(copied)
+    return copied
 
 
 def _newest(folder: Path) -> Path:

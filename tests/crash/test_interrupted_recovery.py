@@ -267,7 +267,7 @@ def test_a_write_whose_place_another_program_took_is_void_and_the_rest_can_be_ta
         rows = marks(graph, MAIN)
         with pytest.raises(UncoveredDrift, match="other software") as caught:
             perform(graph, "insert_many", MAIN, Ledger(arranged.target.ledger), "refused")
-        assert "recover(discard=True)" in str(caught.value.hint)
+        assert "repair(confirm=True, discard=True)" in str(caught.value.hint)
         assert graph.recover(discard=True) == 1
         assert marks(graph, MAIN) == rows
         assert graph.commits.head().actor == "omnigraph:repair"

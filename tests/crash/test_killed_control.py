@@ -205,6 +205,40 @@ def _kill_delete(uri: str, folder: Path, lineage: str) -> None:
         assert graph.recoveries == []
 
 
+@pytest.mark.parametrize("point", ["branch_rename.after_new_entry", "branch_rename.after_decision"])
+def test_a_branch_whose_rename_was_killed_has_one_name_and_all_its_rows(tmp_path: Path, point: str) -> None:
+    _kill_rename(str(tmp_path / "g"), tmp_path, point)
+
+
+@pytest.mark.s3
+@pytest.mark.parametrize("point", ["branch_rename.after_new_entry", "branch_rename.after_decision"])
+def test_a_branch_whose_rename_was_killed_on_s3_has_one_name_and_all_its_rows(
+    s3_root: str, tmp_path: Path, point: str
+) -> None:
+    _kill_rename(s3_root, tmp_path, point)
+
+
+def _kill_rename(uri: str, folder: Path, point: str) -> None:
+    target = arrange(uri, folder, Case(_ANY, "later", "insert_one")).target
+    with og.open(uri, mode="ro") as reader:
+        before = marks(reader, BRANCH)
+    kill_child(target, "rename=moved", point)
+    name, other = ("moved", BRANCH) if point.endswith("decision") else (BRANCH, "moved")
+    with og.open(uri, actor=ACTOR) as graph:
+        assert graph.branches.list() == [MAIN, *sorted([name])]
+        assert marks(graph, name) == before
+        graph.branches.create(other)
+        assert marks(graph, other) == marks(graph, MAIN)
+        assert graph.branches.list() == [MAIN, *sorted([name, other])]
+        with pytest.raises(BranchExists):
+            graph.branches.rename(name, other)
+        graph.branches.delete(other)
+        assert marks(graph, name) == before
+        graph.branches.rename(name, other)
+        assert (graph.branches.list(), marks(graph, other)) == ([MAIN, other], before)
+        assert graph.verify().ok
+
+
 def test_a_branch_deleted_with_a_dead_write_on_it_takes_the_write_along(tmp_path: Path) -> None:
     point = next(point for point in POINTS if point.name == "write.after_all_table_commits")
     case = Case(point, "later", "insert_many")

@@ -21,6 +21,15 @@ from tests.support.source_tree import ROOT
 _ALIASES = {
     "ProgressListener": "A function that is told about the progress of a load; takes a `Progress`.",
     "errors": "Every error, as one tree of classes.",
+    "CommitKind": "What a commit did: `init`, `mutation`, `load`, `merge`, `schema_change` and so on.",
+    "Engine": "What runs a load or a merge: `auto`, `embedded` or `spark`.",
+    "AbsentColumns": "What a merging load does with properties that its input lacks: `replace` or `keep`.",
+    "ExportFormat": "What an export writes: `jsonl`, `parquet` or `csv`.",
+    "TooFineTimes": "What a load does with times finer than a millisecond: `exact` refuses, `round` rounds.",
+    "LoadFormat": "What a load reads: `jsonl`, `json`, `parquet` or `csv`.",
+    "LoadMode": "What a load does with ids that exist: `append`, `merge` or `overwrite`.",
+    "OnBadRow": "What a load does with bad rows: `fail` or `reject`.",
+    "OpenMode": "How a graph is opened: `rw` or `ro`.",
 }
 
 _API_HEAD = """# Public names
@@ -115,6 +124,11 @@ SETTINGS = {
         "Seconds that a lease on an object store lasts without renewal: longer than a stall of a healthy process, "
         "short enough that a crashed host blocks its branch only briefly.",
     ),
+    "OMNIGRAPH_HOLD_SECONDS": (
+        "600",
+        "Seconds that a lease on an old state, or a claim on staged files, lasts without renewal. A reader that is "
+        "stopped for longer may find its state cleaned up.",
+    ),
     "OMNIGRAPH_FSYNC": (
         "1",
         "`0` does not sync local commits to the disk. For tests: a power cut can lose data.",
@@ -131,6 +145,33 @@ SETTINGS = {
     "OMNIGRAPH_HOME": ("~/.omnigraph", "Folder of `config.yaml`, which the command line reads."),
     "OMNIGRAPH_PROFILE": ("none", "Profile of `config.yaml` that the command line uses, unless an address is given."),
     "OMNIGRAPH_FAILPOINTS": ("none", "Makes named places fail or stop. For tests of crashes only."),
+    "OMNIGRAPH_EMBED_PROVIDER": (
+        "openai-compatible",
+        "Who embeds texts: `openai-compatible`, `openai`, `gemini`, `local` or `mock`; see "
+        "[embeddings.md](embeddings.md).",
+    ),
+    "OMNIGRAPH_EMBED_MODEL": (
+        "of the provider",
+        "Model that embeds texts; `@embed(…, model=)` compares its name.",
+    ),
+    "OMNIGRAPH_EMBED_BASE_URL": ("of the provider", "Address of the provider, for one that you run yourself."),
+    "OMNIGRAPH_EMBEDDINGS_MOCK": (
+        "off",
+        "`1`, `true`, `yes` or `on`: `mock` embeds texts, whatever else is set.",
+    ),
+    "OPENROUTER_API_KEY": ("none", "Key for `openai-compatible`."),
+    "OPENAI_API_KEY": ("none", "Key for `openai`, and for `openai-compatible` if `OPENROUTER_API_KEY` is not set."),
+    "GEMINI_API_KEY": ("none", "Key for `gemini`."),
+    "OMNIGRAPH_EMBED_TIMEOUT_MS": ("30000", "Milliseconds for one request to a provider."),
+    "OMNIGRAPH_EMBED_RETRY_ATTEMPTS": ("4", "Requests for one call, all together."),
+    "OMNIGRAPH_EMBED_RETRY_BACKOFF_MS": (
+        "200",
+        "Milliseconds before the second request of a call; each further one waits twice as long, or what "
+        "`Retry-After` says.",
+    ),
+    "OMNIGRAPH_EMBED_DEADLINE_MS": ("60000", "Milliseconds for one call with all its requests; `0` for no limit."),
+    "OMNIGRAPH_EMBED_BATCH": ("64", "Texts in one request, when files or graphs are embedded."),
+    "OMNIGRAPH_EMBED_REQUESTS_PER_MINUTE": ("0", "Requests that may begin in a minute; `0` for no limit."),
     "AWS_REGION": ("none", "Region of the bucket."),
     "AWS_DEFAULT_REGION": ("none", "The same, if `AWS_REGION` is not set."),
     "AWS_ACCESS_KEY_ID": ("none", "Access key of the object store."),
@@ -158,6 +199,7 @@ SETTINGS = {
 #: Limit → the parameter that sets it.
 _PARAMETERS = {
     "LOAD_MAX_REJECTS": "`max_rejects` of `load`",
+    "EMBEDDING_COMMIT_ROWS": "`rows` of `embed`",
     "FEED_PAGE_CHANGES": "`limit` of `changes`",
     "FEED_PAGE_BYTES": "`max_bytes` of `changes`",
     "FEED_COMMITS": "`max_commits` of `changes`",
@@ -206,7 +248,25 @@ def configuration_page() -> str:
         shown = "<br>".join(f"{value:,}" if isinstance(value, int) else str(value) for _, value in values)
         setters = ", ".join(_PARAMETERS[name] for name, _ in values if name in _PARAMETERS)
         lines.append(f"| {names} | {shown} | {comment} | {setters} |\n")
+    lines.append(_LOGGING)
     return "".join(lines)
+
+
+_LOGGING = """
+## Logging
+
+The package uses Python's `logging` as libraries do: nothing is printed until the program that uses it says so, for
+example with `logging.basicConfig(level="INFO")`. Records hold ids of commits and operations, names of branches and
+tables, and counts; never a value of a row or a secret.
+
+| logger | level | what it says |
+|---|---|---|
+| `omnigraph.commit` | info | a commit was made; a write is computed again because another writer was faster |
+| `omnigraph.recovery` | warning | the interrupted write of a dead process is being finished or dropped |
+| `omnigraph.wait` | debug | a writer waits for the commit section of a branch, or for its lease on an object store |
+| `omnigraph.load` | info | what a load did: mode, branch, records, rejected rows, seconds of each stage |
+| `omnigraph.embedding` | info, warning | a provider was asked: its name, model, dimension, number of texts, seconds |
+"""
 
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -1,10 +1,12 @@
 """Runs the blocks of one document from top to bottom: Python in one namespace, shell with the real executable.
 
 Called by the tests with the document and the file to note the outcome in; the working directory is where files land.
+A block that imports a package of an optional extra is left out where that is not installed.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -12,6 +14,9 @@ import sys
 from pathlib import Path
 
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```$", re.M | re.S)
+
+#: Packages that only an extra for measurements brings.
+OPTIONAL = re.compile(r"^import (duckdb)$", re.M)
 
 
 def main(document: Path) -> None:
@@ -21,6 +26,8 @@ def main(document: Path) -> None:
     for found in BLOCK.finditer(text):
         language, block = found.groups()
         line = text.count("\n", 0, found.start()) + 1
+        if any(importlib.util.find_spec(package) is None for package in OPTIONAL.findall(block)):
+            continue
         if language == "python":
             # Padded, so that a trace names the line of the document.
             exec(compile("\n" * line + block, str(document), "exec"), names)

@@ -23,7 +23,7 @@ PEOPLE = """{"type":"Person","data":{"handle":"ana","name":"Ana"}}
 {"type":"Person","data":{"handle":"bo","name":"Bo"}}
 {"edge":"Follows","from":"ana","to":"bo","data":{"id":"f1"}}
 """
-CLASSES = (og.Graph, og.Snapshot, og.Result, Branches, Commits, SchemaControl)
+CLASSES = (og.Graph, og.Snapshot, og.Result, Branches, Commits, og.Tags, og.Retention, og.Upkeep, SchemaControl)
 
 #: Public names whose sentence says it all, or whose example would be longer than they are worth.
 WITHOUT_EXAMPLE = {
@@ -32,6 +32,9 @@ WITHOUT_EXAMPLE = {
         "catalog",
         "schema",
         "branches",
+        "tags",
+        "retention",
+        "upkeep",
         "commits",
         "recoveries",
         "is_committing",
@@ -101,8 +104,9 @@ def test_what_a_verb_answers_with_is_short_in_a_prompt(people: Path, tmp_path: P
         answers += [loaded]
         answers += [graph.schema.plan(SCHEMA), graph.schema.apply(SCHEMA), graph.verify(), graph.lint(read)]
         answers += [graph.changes("beginning"), graph.commit_changes(graph.commits.head().id), graph.baseline()]
+        answers += [graph.stats(), *graph.stats().tables]
         answers += [graph.catalog, graph.commits.head(), graph.ensure_indices(), graph.explain(read)]
-    shown = {type(answer).__name__: repr(answer) for answer in answers}
+        shown = {type(answer).__name__: repr(answer) for answer in answers}
     assert {name: text for name, text in shown.items() if len(text) > 160 or " object at 0x" in text} == {}
     assert shown["Graph"].endswith("g.omni', mode='rw')")
     assert shown["SchemaPlan"] == "SchemaPlan(supported, 0 steps)"
@@ -119,6 +123,8 @@ def test_a_value_of_the_wrong_kind_is_refused_in_one_sentence(people: Path, tmp_
             (lambda: graph.query(7), "a text or a path is needed, not a int"),  # type: ignore[arg-type]
             (lambda: graph.schema.plan("people.pg"), "'people.pg' is the name of a file, given as text"),
             (lambda: graph.snapshot().arrow("Person", "name"), "columns is a list of names, not the text 'name'"),
+            (lambda: graph.snapshot().arrow("Person", ["nmae"]), "'node:Person' has no column 'nmae'"),
+            (lambda: graph.snapshot().arrow("Person", ["name", "name"]), "column 'name' is named twice"),
             (lambda: graph.snapshot().count("Persn"), "type 'Persn' does not exist at this version"),
             (lambda: og.init(tmp_path / "x.omni", "people.pg"), "'people.pg' is the name of a file, given as text"),
             (lambda: og.open(people / "people.jsonl"), "people.jsonl is a file, and a graph is a directory"),
@@ -130,7 +136,7 @@ def test_a_value_of_the_wrong_kind_is_refused_in_one_sentence(people: Path, tmp_
 
 
 def test_the_front_door_lists_its_names_and_nothing_of_the_house() -> None:
-    assert [name for name in dir(og) if not name.startswith("__")] == sorted(og.__all__)
+    assert [name for name in dir(og) if not name.startswith("__")] == sorted([*og.__all__, "spark"])
 
 
 def test_a_notebook_shows_values_as_text(people: Path) -> None:

@@ -23,7 +23,9 @@ NUMBERS: list[int | float] = [
     0, 1, 2, -1, 3, 0.5, 2.7, 0.1, -1.5, 2**53 + 1, 9007199254740992.0, 2**63 - 1, 2**64 - 1, -(2**63), 2**31, 1e300,
 ]  # fmt: skip
 BIG = (Scalar.I64, Scalar.U64)
-NEVER_SUMMED = ("wide", "i64", "u64")
+#: Sums of these depend on the order of the values; those of integers are exact.
+NEVER_SUMMED = ("wide",)
+NEVER_AVERAGED = ("wide", "i64", "u64")
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,12 @@ class Known:
     def properties(self) -> dict[str, PropertyType]:
         owner = CATALOG.edges[self.type_name] if self.is_edge else CATALOG.nodes[self.type_name]
         return {name: declared.type for name, declared in owner.properties.items()}
+
+    @property
+    def columns(self) -> dict[str, PropertyType]:
+        """The properties, and what every row has beside them."""
+        words = ("id", "from", "to") if self.is_edge else ("id",)
+        return {**self.properties, **dict.fromkeys(words, PropertyType(Scalar.STRING))}
 
 
 @dataclass(frozen=True)
@@ -73,7 +81,7 @@ class Scope:
         return [each for each in self.known if not each.is_edge and each.here]
 
     def fields(self, suits: Callable[[PropertyType], bool]) -> list[Field]:
-        found = [Field(each, name, kind) for each in self.known for name, kind in each.properties.items()]
+        found = [Field(each, name, kind) for each in self.known for name, kind in each.columns.items()]
         return [each for each in found if suits(each.type)]
 
 
@@ -380,8 +388,20 @@ class _Writer:
         texts = self.searchable(scope)
         if not texts:
             return self.comparison(scope)
-        call = f"{self.pick(['search', 'match_text'])}({self.pick(texts)}, {literal(self.pick(WORDS))})"
+        edits = self.pick(["", ", 0", ", 1"])
+        function = self.pick(["search", "match_text", "fuzzy"])
+        call = f"{function}({self.pick(texts)}, {self.words()}{edits if function == 'fuzzy' else ''})"
         return call + self.pick(["", "", " = true", " = false", " != true"])
+
+    def words(self) -> str:
+        """What to search for, as text of the language."""
+        value = self.pick(WORDS)
+        if self.maybe():
+            return literal(value)
+        name = f"p{len(self.params)}"
+        self.declared.append(f"${name}: String")
+        self.params[name] = value
+        return f"${name}"
 
     def searchable(self, scope: Scope) -> list[Field]:
         """Texts of nodes that are made of plain words, or nearly so."""
@@ -447,18 +467,21 @@ class _Writer:
         function = self.pick(["count", "count", "sum", "avg", "min", "max"])
         number = PropertyType(Scalar.F64)
         if function == "count":
-            nodes = [f"${each.label}" for each in scope.known if not each.is_edge]
+            rows = [f"${each.label}" for each in scope.known]
+            if self.maybe(3):
+                plain = [str(each) for each in scope.fields(is_plain)]
+                return f"count(distinct {self.pick([*rows, *plain])})", number
             fields = [str(each) for each in scope.fields(lambda kind: True)]
-            return f"count({self.pick([*nodes, *fields, '1'])})", number
+            return f"count({self.pick([*rows, *fields, '1'])})", number
         if function in ("sum", "avg"):
             fields_ = [each for each in scope.fields(is_plain) if each.type.scalar.is_numeric]
-            fields_ = [each for each in fields_ if each.name not in NEVER_SUMMED]
+            never = NEVER_SUMMED if function == "sum" else NEVER_AVERAGED
+            fields_ = [each for each in fields_ if each.name not in never]
             return f"{function}({self.pick(fields_) if fields_ else '1'})", number
         vectors = self.vectors(scope, only_bound=False)
         if vectors and self.maybe(6):
             return f"{function}(nearest({self.pick(vectors)}, {self.vector()}))", number
-        both = scope.fields(lambda kind: is_plain(kind) and (kind.scalar.is_numeric or is_text(kind)))
-        return (f"{function}({self.pick(both)})" if both else "count(1)"), number
+        return f"{function}({self.pick(scope.fields(is_plain))})", number
 
     def projections(
         self, columns: list[tuple[str, PropertyType | None]]
@@ -505,8 +528,8 @@ class _Writer:
         text, _ = self.projections(columns)
         limit = f" limit {self.count(0, 6)}"
         offset = f" offset {self.count(0, 3)}" if self.maybe(4) else ""
-        if texts and (not vectors or self.maybe(5)):
-            return f"return {{ {text} }} order {{ bm25({self.pick(texts)}, {literal(self.pick(WORDS))}) }}"
+        if texts and (not vectors or self.maybe()):
+            return self.text_ranked_return(text, texts, vectors, limit + offset)
         chosen = self.pick(vectors)
         score = f"nearest({chosen}, {self.vector()})"
         if self.maybe(3):
@@ -514,6 +537,18 @@ class _Writer:
             score = f"rrf({score}, nearest({chosen}, {self.vector()}){k})"
             text += f", {score} as fused" if self.maybe(3) else ""
         return f"return {{ {text} }} order {{ {score} }}{limit}{offset}"
+
+    def text_ranked_return(self, text: str, texts: list[Field], vectors: list[Field], window: str) -> str:
+        chosen = self.pick(texts)
+        score = f"bm25({chosen}, {self.words()})"
+        text += f", {score} as score" if self.maybe() else ""
+        others = [f"nearest({each}, {self.vector()})" for each in vectors if each.owner == chosen.owner]
+        if self.maybe(3):
+            arms = [score, self.pick([*others, f"bm25({chosen}, {self.words()})"])]
+            score = f"rrf({', '.join(arms[:: self.pick([1, -1])])}{self.pick(['', ', 1', ', 60'])})"
+            text += f", {score} as fused" if self.maybe() else ""
+            return f"return {{ {text} }} order {{ {score} }}{window}"
+        return f"return {{ {text} }} order {{ {score} }}{window if self.maybe() else ''}"
 
 
 def _comparable(one: Scalar, other: Scalar) -> bool:

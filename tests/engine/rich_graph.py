@@ -37,7 +37,8 @@ edge Next:  Note -> Note
 """
 CATALOG = compile_schema(SCHEMA).catalog
 
-WORDS = ["tree", "green tree", "Blue", "blue red", "red"]
+WORDS = ["tree", "green tree", "Blue", "blue red", "red", "the running trees", "runs of the Foxes",
+         "blue café tree tree", "the of", "fox run fox"]  # fmt: skip
 POOLS: Mapping[Scalar, list[Any]] = {
     Scalar.STRING: ["", "a", "A", "ab", "b", "é", "_%", "z'\"\\", "\ufffd", "\U0001f600", "line\nfeed", *WORDS],
     Scalar.BOOL: [False, True],

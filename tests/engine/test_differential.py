@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
+from omnigraph.errors import SumOverflow
 from omnigraph.query import check_read, parse_queries
 from omnigraph.query.typed import Operator
 from tests.engine import differential
@@ -44,7 +46,8 @@ CONSTRUCTS = [
     r" in \[", r" not in ", r" in \$p\d", r" in \$\w+\.", r" is null", r" is not null",
     r"\$\w is (not )?null", r" contains ", r" starts_with ", r" = ", r" != ", r" <= ", r"now\(\)", r"date\(",
     r"datetime\(", r"return distinct", r"order \{", r" desc", r"limit \d", r"limit \$", r"offset \d",
-    r"count\(\$\w+\)", r"count\(\$\w+\.", r"sum\(", r"avg\(", r"min\(", r"max\(", r"nearest\(", r"rrf\(",
+    r"count\(\$\w+\)", r"count\(\$\w+\.", r"count\(distinct \$\w+\)", r"count\(distinct \$\w+\.",
+    r"\$\w+\.id", r"\$\w+\.from", r"sum\(", r"avg\(", r"min\(", r"max\(", r"nearest\(", r"rrf\(",
     r"bm25\(", r"search\(", r"match_text\(", r"search\([^)]*\) = false", r"\]\?", r"Vector\(2\)", r"null as",
 ]  # fmt: skip
 
@@ -65,9 +68,11 @@ def test_enough_queries_have_rows() -> None:
     rich = RichData()
     for _ in range(3):
         rich.apply(rich.random_step(random))
-    answers = [oracle_answer(query.text, rich.graph_data(), query.params)
-               for query in (random_query(random) for _ in range(200))]  # fmt: skip
-    assert sum(bool(answer.expected()) for answer in answers) >= 80
+    found = 0
+    for query in (random_query(random) for _ in range(200)):
+        with suppress(SumOverflow):
+            found += bool(oracle_answer(query.text, rich.graph_data(), query.params).expected())
+    assert found >= 80
 
 
 def test_random_commits_reach_the_shapes_that_matter() -> None:
@@ -180,14 +185,12 @@ def test_shrinking_keeps_what_fails_and_drops_the_rest() -> None:
     assert len(small.text) < 120
 
 
-def test_sum_of_large_integers_is_a_float_that_does_not_wrap(tmp_path: Path) -> None:
+def test_average_of_large_integers_does_not_wrap(tmp_path: Path) -> None:
     lines = [f'{{"type": "Item", "data": {{"key": "n{n}", "n": 1, "i64": 9223372036854775807}}}}' for n in range(4)]
     data = jsonl_rows(CATALOG, lines)
     with rich_graph(tmp_path / "graph") as graph:
         graph.write(changes(data))
-        text = "query q() { match { $a: Item } return { sum($a.i64) as s, avg($a.i64) as m, max($a.i64) as hi } }"
-        (row,) = graph.query(text).rows()
-    assert row["s"] == pytest.approx(4 * 2.0**63, rel=1e-12)
+        (row,) = graph.query("query q() { match { $a: Item } return { avg($a.i64) as m, max($a.i64) as hi } }").rows()
     assert row["m"] == pytest.approx(2.0**63, rel=1e-12)
     assert row["hi"] == 2**63 - 1
 

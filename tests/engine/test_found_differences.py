@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.engine.rich_graph import CATALOG, rich_graph
-from tests.engine.running import oracle_answer
+from tests.engine.running import json_rows, oracle_answer
 from tests.support.example_graph import changes, jsonl_rows
 
 ITEMS = [f'{{"type":"Item","data":{{"key":"n{number}","n":{number}}}}}' for number in range(4)]
@@ -58,4 +58,4 @@ def test_engine_and_naive_evaluator_agree(name: str, tmp_path: Path) -> None:
         graph.write(changes(data))
         answer = oracle_answer(text, data, {})
         assert answer.expected()
-        assert answer.complaint(graph.query(text).rows()) is None
+        assert answer.complaint(json_rows(graph.query(text))) is None

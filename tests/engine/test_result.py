@@ -86,15 +86,40 @@ ONE_OF_EACH = [
 @pytest.mark.parametrize(("type_", "array", "expected"), ONE_OF_EACH, ids=lambda value: str(value)[:20])
 def test_every_type_has_its_json_value(type_: PropertyType, array: pa.Array, expected: list[Any]) -> None:
     found = result(("x", array, type_))
-    assert [row["x"] for row in found.rows()] == expected
-    assert [type(row["x"]) for row in found.rows()] == [type(value) for value in expected]
-    assert json.loads(found.to_json())["rows"] == found.rows()
+    shown = [row["x"] for row in found.to_dict()["rows"]]
+    assert shown == expected == [row[0] for row in found.values()]
+    assert [type(value) for value in shown] == [type(value) for value in expected]
+    assert json.loads(found.to_json())["rows"] == found.to_dict()["rows"]
+
+
+@pytest.mark.parametrize(("type_", "array", "expected"), ONE_OF_EACH, ids=lambda value: str(value)[:20])
+def test_python_has_dates_and_instants_and_else_the_values_of_json(
+    type_: PropertyType, array: pa.Array, expected: list[Any]
+) -> None:
+    found = result(("x", array, type_))
+    read = {Scalar.DATE: date.fromisoformat, Scalar.DATETIME: datetime.fromisoformat}.get(type_.scalar)
+
+    def native(value: Any) -> Any:
+        if isinstance(value, list):
+            return [native(each) for each in value]
+        return value if read is None or value is None else read(value)
+
+    rows = [{"x": native(value)} for value in expected]
+    assert found.rows() == list(found) == [found[0], found[1]] == found[:] == rows
+    assert [type(row["x"]) for row in found.rows()] == [type(row["x"]) for row in rows]
+
+
+def test_an_instant_is_aware_and_needs_no_database_of_zones() -> None:
+    value = result(("at", instants(7), kind(Scalar.DATETIME))).scalar()
+    assert (value, value.tzinfo) == (datetime(1970, 1, 1, 0, 0, 0, 7_000, tzinfo=UTC), UTC)
 
 
 @pytest.mark.parametrize(("type_", "array", "expected"), ONE_OF_EACH, ids=lambda value: str(value)[:20])
 def test_slices_and_chunks_do_not_change_values(type_: PropertyType, array: pa.Array, expected: list[Any]) -> None:
     chunked = pa.chunked_array([array.slice(0, 1), array.slice(1, 1), array.slice(2), array])
-    assert [row["x"] for row in result(("x", chunked, type_)).rows()] == expected + expected
+    found = result(("x", chunked, type_))
+    assert [row["x"] for row in found.to_dict()["rows"]] == expected + expected
+    assert found.rows()[2:] == result(("x", array, type_)).rows()
 
 
 def test_arrow_keeps_native_types() -> None:
@@ -199,9 +224,66 @@ def test_no_rows_still_have_columns() -> None:
     assert json.loads(found.to_json())["row_count"] == 0
 
 
-def test_repr_is_short_and_says_what_is_inside() -> None:
-    assert repr(numbered(3)) == "Result('q', 3 rows: n)"
-    assert repr(numbered(1)) == "Result('q', 1 row: n)"
+def test_rows_are_indexed_as_in_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "RESULT_BATCH_ROWS", 2)
+    found, rows = numbered(5), numbered(5).rows()
+    assert [found[place] for place in range(-5, 5)] == rows + rows
+    for part in (slice(None), slice(1, 3), slice(-2, None), slice(None, None, 2), slice(None, None, -1), slice(9, 12)):
+        assert found[part] == rows[part]
+    for place in (5, -6):
+        with pytest.raises(IndexError, match=f"the result has 5 rows, none at {place}"):
+            found[place]
+    with pytest.raises(TypeError, match=r"rows have numbers: result\[0\], not result\['n'\]"):
+        found["n"]  # type: ignore[call-overload]
+
+
+def test_a_scalar_is_the_only_value() -> None:
+    assert texts("a").scalar() == "a"
+    assert texts(None).scalar() is None
+    two = result(("a", pa.array([1]), kind(Scalar.I64)), ("b", pa.array([1]), kind(Scalar.I64)))
+    for found, size in ((numbered(0), "0 rows of 1 column"), (numbered(2), "2 rows of 1 column"), (two, "1 row of 2")):
+        with pytest.raises(errors.InputError, match=f"a scalar is one row of one column, query 'q' gave {size}"):
+            found.scalar()
+
+
+def test_a_column_is_found_by_its_name() -> None:
+    found = result(
+        ("x", pa.array([1]), kind(Scalar.I64)),
+        ("name", pa.array(["a"]), kind(Scalar.STRING)),
+        ("x", pa.array([2]), kind(Scalar.I64)),
+    )
+    assert found.column("x").to_pylist() == [2] == [row["x"] for row in found.rows()]
+    assert found.column("name").type == pa.string()
+    with pytest.raises(errors.InputError) as caught:
+        found.column("nmae")
+    assert str(caught.value) == "the result of query 'q' has no column 'nmae' (did you mean 'name'?)"
+
+
+def test_other_libraries_take_a_result_as_a_stream() -> None:
+    found = result(("at", instants(7, None), kind(Scalar.DATETIME)), ("n", pa.array([1, 2]), kind(Scalar.I64)))
+    assert pa.table(found) == found.to_arrow()
+    assert pa.RecordBatchReader.from_stream(found).read_all().num_rows == 2
+
+
+def test_repr_says_what_is_inside_and_shows_the_first_rows() -> None:
+    assert repr(numbered(0)) == "Result('q', 0 rows: n)"
+    assert repr(numbered(1)) == "Result('q', 1 row: n)\nn\n0"
+    assert repr(numbered(7)) == "Result('q', 7 rows: n)\nn\n0\n1\n2\n3\n4\n… 2 more"
+    found = result(
+        ("name", pa.array(["Ana", None, "two\nlines"]), kind(Scalar.STRING)),
+        ("day", pa.array([date(2024, 1, 1), None, None]), kind(Scalar.DATE)),
+    )
+    assert repr(found).splitlines() == [
+        "Result('q', 3 rows: name, day)", "name        day", "Ana         2024-01-01", "null        null",
+        "two\\nlines  null",
+    ]  # fmt: skip
+
+
+def test_repr_is_bounded() -> None:
+    wide = result(*[(f"column{n}", pa.array(["x" * 10_000] * 9), kind(Scalar.STRING)) for n in range(100)])
+    lines = repr(wide).splitlines()
+    assert len(lines) == limits.PREVIEW_ROWS + 3
+    assert max(map(len, lines)) == limits.PREVIEW_CHARACTERS
 
 
 class Tags(HTMLParser):
@@ -289,6 +371,25 @@ def test_pandas_gets_native_instants() -> None:
     assert list(frame.columns) == ["at", "day", "x", "x"]
     assert frame["at"][0].isoformat() == "2025-06-01T08:30:00.123000+00:00"
     assert frame["day"][0].date() == date(2024, 1, 1)
+
+
+def test_pandas_keeps_integers_exact() -> None:
+    pytest.importorskip("pandas", reason="the extra pandas is not installed")
+    huge = 2**63 - 1
+    frame = result(
+        ("n", pa.array([huge, None], pa.int64()), kind(Scalar.I64)),
+        ("n", pa.array([huge, 0], pa.int64()), kind(Scalar.I64)),
+        ("u", pa.array([None, 2**64 - 1], pa.uint64()), kind(Scalar.U64)),
+        ("i", pa.array([None, 1], pa.int32()), kind(Scalar.I32)),
+        ("w", pa.array([None, 1], pa.uint32()), kind(Scalar.U32)),
+        ("b", pa.array([None, True]), kind(Scalar.BOOL)),
+        ("c", pa.array([False, True]), kind(Scalar.BOOL)),
+        ("f", pa.array([None, 0.5]), kind(Scalar.F64)),
+    ).to_pandas()
+    found = ["Int64", "int64", "UInt64", "Int32", "UInt32", "boolean", "bool", "float64"]
+    assert [str(each) for each in frame.dtypes] == found
+    assert [frame.iloc[0, 0], frame.iloc[0, 1], frame.iloc[1, 2]] == [huge, huge, 2**64 - 1]
+    assert frame.iloc[1, 0] is frame.iloc[0, 5]
 
 
 def test_polars_gets_native_instants() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import omnigraph as og
-from omnigraph.engine.evaluate import ExecutionTrace
+from omnigraph.engine.execution_context import ExecutionTrace
 from omnigraph.engine.graph_view import GraphView
 from omnigraph.engine.query_runner import run_plan
 from omnigraph.engine.table_rows import TableRows
@@ -33,6 +33,9 @@ QUERIES = {
         match { $a: Person  $b: Person  $a knows $b  $b.name = "p7" } return { $a.name as name } order { name } }""",
     "predicate_pushdown": """query q() {
         match { $a: Person  $a knows $b  $b knows $c  $a.age < 3 } return { $c.name as name } order { name } }""",
+    "rank_first": """query q() {
+        match { $a: Person  $a knows $b }
+        return { $a.name as name, $b.name as other } order { bm25($a.note, "n3") } limit 5 }""",
     "semi_join": """query q() {
         match { $a: Person  not { $a knows $b  $b knows $c  $c knows $d  $d knows $e  $e.age < $a.age } }
         return { $a.name as name } order { name } }""",
@@ -89,6 +92,18 @@ def _run(graph: og.Graph, name: str, off: str | None, monkeypatch: pytest.Monkey
         table = run_plan(view, plan, bind_params(plan.query, None), trace)
     bindings = sum(rows for step, rows, _ in trace.steps if not isinstance(step, TopK))
     return table.to_pylist(), bindings, fetched
+
+
+def test_a_distinct_count_forgets_how_a_node_was_reached(graph: og.Graph) -> None:
+    text = "query q() { match { $a: Person  $a knows $b  $b knows $c } return { count(distinct $c) as n } }"
+    assert "early_distinct" in _planned(graph, text, None)[1].applied
+    assert (
+        "early_distinct"
+        not in _planned(graph, text.replace("distinct $c) as n", "distinct $c) as n, sum($b.age) as s"), None)[
+            1
+        ].applied
+    )
+    assert graph.query(text).rows() == [{"n": PEOPLE}]
 
 
 @pytest.mark.parametrize("name", QUERIES)

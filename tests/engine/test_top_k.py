@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.engine.adjacency import Positions
 from omnigraph.engine.ordering import SortColumn, first_rows, sorted_rows
+from omnigraph.engine.position_deltas import Positions
 
 _DAYS = st.integers(-3, 3).map(lambda days: date(2024, 1, 1) + timedelta(days))
 

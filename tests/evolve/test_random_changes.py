@@ -20,6 +20,9 @@ from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, PropertyType, 
 from omnigraph.write.change import Change
 from tests.schema.strategies import Draft, drafts, edited
 
+#: Some drafts have annotations that mean nothing.
+pytestmark = pytest.mark.filterwarnings("ignore::omnigraph.SchemaWarning")
+
 _ROWS = 3
 
 

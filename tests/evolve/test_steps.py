@@ -139,6 +139,14 @@ def test_a_widened_property_takes_wider_values_and_is_found_by_them(tmp_path: Pa
     assert_whole(graph)
 
 
+def test_a_property_may_have_a_name_that_looks_like_a_number(tmp_path: Path) -> None:
+    with og.init(tmp_path / "g", "node A { _0: String  _1: I32 }") as graph:
+        graph.mutate('query q() { insert A { _0: "x", _1: 3 } }')
+        graph.schema.apply("node A { _0: String?  _1: I64 }")
+        assert [(row["_0"], row["_1"]) for row in rows(graph, "A")] == [("x", 3)]
+        assert_whole(graph)
+
+
 def test_a_column_that_was_widened_can_be_dropped(tmp_path: Path) -> None:
     graph = small_graph(tmp_path / "g")
     graph.schema.apply(SCHEMA.replace("age: I32", "age: I64"))

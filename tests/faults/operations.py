@@ -163,6 +163,12 @@ OPERATIONS: Mapping[str, Operation] = {
         removes=lambda mark: {BRANCH: [_old(mark)]},
         arrange=_arrange_branch,
     ),
+    "branch_rename": Operation(
+        lambda graph, mark: graph.branches.rename(_old(mark), mark),
+        lambda mark: {BRANCH: [mark]},
+        lambda mark: {BRANCH: [_old(mark)]},
+        arrange=_arrange_branch,
+    ),
     "ensure_indices": Operation(lambda graph, mark: graph.ensure_indices(), arrange=_arrange_pair),
     "recover": Operation(lambda graph, mark: graph.recover(), arrange=_arrange_dead_write),
     "reopen": Operation(_reopen, arrange=_arrange_dead_write),

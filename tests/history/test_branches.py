@@ -22,7 +22,7 @@ def graph(tmp_path: Path) -> og.Graph:
 
 def test_making_a_branch_copies_nothing_and_touches_no_table(graph: og.Graph) -> None:
     root = Path(graph.uri)
-    graph.close()
+    graph._store.mirror.flush()
     before = files_below(root)
     graph.branches.create("side/x")
     new = files_below(root) - before
@@ -101,11 +101,11 @@ def test_a_parent_cannot_be_deleted_and_names_its_child(graph: og.Graph) -> None
 
 def test_deleting_removes_what_the_branch_owned_and_nothing_else(graph: og.Graph) -> None:
     root = Path(graph.uri)
-    graph.close()
+    graph._store.mirror.flush()
     before = files_below(root)
     graph.branches.create("side")
     graph.write([persons("x")], branch="side")
-    graph.close()
+    graph._store.mirror.flush()
     graph.branches.delete("side")
     left = {name for name in files_below(root) - before if not name.endswith(".lock")}
     assert not left
@@ -197,7 +197,7 @@ def test_a_delete_that_fails_half_way_frees_the_name(graph: og.Graph) -> None:
 def test_a_tree_without_a_ref_is_no_branch_and_is_replaced(graph: og.Graph) -> None:
     graph.branches.create("side")
     graph.write([persons("x")], branch="side")
-    graph.close()
+    graph._store.mirror.flush()
     ref = Path(graph.uri) / "__manifest" / "_refs" / "branches" / "side.json"
     ref.unlink()
     assert graph.branches.list() == ["main"]

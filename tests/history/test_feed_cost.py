@@ -79,7 +79,14 @@ def test_polls_and_newest_commits_cost_as_much_after_many_commits_as_after_few(
         def newest(opened: og.Graph, wanted: list[Commit] = known) -> None:
             assert opened.commits.list(limit=3) == wanted
 
-        costs.append([_cost(graph, manifest_rows, look) for look in (poll, idle, newest)])
+        def filtered(opened: og.Graph, wanted: list[Commit] = known) -> None:
+            assert opened.commits.list(limit=2, kind="mutation", since="1999-01-01") == wanted[:2]
+            assert opened.commits.list(since=wanted[1].id) == wanted[:1]
+
+        def drawn(opened: og.Graph, wanted: list[Commit] = known) -> None:
+            assert [node.commit for node in opened.commits.graph(limit=2, kind="mutation")] == wanted[:2]
+
+        costs.append([_cost(graph, manifest_rows, look) for look in (poll, idle, newest, filtered, drawn)])
     assert max(map(max, costs)) <= MOST, costs
     everything = _cost(graph, manifest_rows, lambda opened: opened.changes("beginning", max_commits=1))
     assert everything > MANY, "the counter counts"

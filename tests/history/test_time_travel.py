@@ -209,3 +209,31 @@ def test_a_commit_of_a_deleted_branch_is_not_taken_from_its_successor(tmp_path: 
         with pytest.raises(OmniGraphError) as caught:
             graph.snapshot(at=lost)
         assert isinstance(caught.value, HistoricalVersionReclaimed | CommitNotFound)
+
+
+def test_a_commit_must_belong_to_a_branch_that_is_named(tmp_path: Path) -> None:
+    with people(tmp_path / "g", "ann") as graph:
+        old = graph.commits.head().id
+        for name in ("a", "b"):
+            graph.branches.create(name)
+            graph.load({"Person": [{"handle": name}]}, "append", branch=name)
+        own = graph.commits.head("a").id
+        text = "query q() { match { $p: Person } return { count($p) as n } }"
+        reads: list[Any] = [
+            lambda **state: graph.query(text, **state).scalar(),
+            lambda **state: len(graph.explain(text, run=True, **state).to_dict()["steps"]) and 2,
+            lambda **state: graph.snapshot(**state).count("Person"),
+            lambda **state: graph.export(types=["Person"], **state).nodes["Person"],
+            lambda **state: graph.catalog_of(**state).nodes and 2,
+        ]
+        for read in reads:
+            assert read(at=own) == read(branch="a", at=own) == 2
+            for branch in ("b", "main"):
+                with pytest.raises(CommitNotFound, match=f"is not in the history of branch '{branch}'") as caught:
+                    read(branch=branch, at=own)
+                assert caught.value.hint == "leave branch= out to read a commit of any branch"
+        assert graph.snapshot("b", old).count("Person") == graph.snapshot("main", old).count("Person") == 1
+        graph.branches.merge("a")
+        assert graph.snapshot("main", own).count("Person") == 2, "what was merged is history of the target"
+        with pytest.raises(CommitNotFound):
+            graph.snapshot("b", "manifest:a:v99")

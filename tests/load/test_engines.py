@@ -31,34 +31,48 @@ def no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("SPARK_REMOTE", raising=False)
 
 
-def test_directories_patterns_tables_of_files_and_large_files_are_bulk(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_size_of_all_files_decides_whatever_their_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "SPARK_LOAD_BYTES", 100)
-    (tmp_path / "small.jsonl").write_bytes(b"x" * 60)
-    (tmp_path / "large.jsonl").write_bytes(b"x" * 101)
-    small, large = tmp_path / "small.jsonl", tmp_path / "large.jsonl"
+    for name, size in (("a/small.csv", 60), ("a/other.parquet", 60), ("b/large.jsonl", 101), ("c/tiny.csv.gz", 41)):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"x" * size)
+    small, other, large = tmp_path / "a/small.csv", tmp_path / "a/other.parquet", tmp_path / "b/large.jsonl"
     bulk: list[Any] = [
-        tmp_path,
-        str(tmp_path / "*.jsonl"),
-        tmp_path / "Person.parquet",
-        "Person.csv.gz",
         large,
-        [small, small],
-        {"Person": "people.csv"},
-        "s3://bucket/*.jsonl",
+        tmp_path / "a",
+        str(tmp_path / "*" / "*.csv*"),
+        [small, other],
+        {"Person": small, "Knows": [other]},
+        {"Person": pa.table({"k": ["a"]}), "Knows": large},
     ]
-    few: list[Any] = [small, [small], tmp_path / "missing.jsonl", {"Person": pa.table({"k": ["a"]})}, {}]
-    assert [is_bulk(source, None) for source in bulk] == [True] * len(bulk)
-    assert [is_bulk(source, None) for source in few] == [False] * len(few)
-    assert is_bulk(tmp_path / "rows.txt", "parquet")
+    few: list[Any] = [
+        small,
+        other,
+        [small],
+        tmp_path / "c",
+        str(tmp_path / "c" / "*"),
+        {"Person": small, "Knows": pa.table({"src": ["a"]})},
+        tmp_path / "missing.parquet",
+        "s3://a-bucket-that-is-not-there/*.jsonl",
+        [{"k": "a"}],
+        {},
+    ]
+    assert [is_bulk(source) for source in bulk] == [True] * len(bulk)
+    assert [is_bulk(source) for source in few] == [False] * len(few)
+
+
+def test_a_frame_of_spark_goes_to_spark_however_small() -> None:
+    frame = type("DataFrame", (), {"__module__": "pyspark.sql.classic.dataframe"})()
+    assert is_bulk(frame)
+    assert is_bulk({"Person": pa.table({"k": ["a"]}), "Knows": frame})
 
 
 @pytest.mark.parametrize(("missing", "said"), [("no_pyspark", "needs pyspark"), ("no_java", "needs Java 17")])
 def test_without_spark_this_process_loads_unless_spark_is_asked_for(
-    tmp_path: Path, missing: str, said: str, request: pytest.FixtureRequest
+    tmp_path: Path, missing: str, said: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     request.getfixturevalue(missing)
+    monkeypatch.setattr(limits, "SPARK_LOAD_BYTES", 1)
     (tmp_path / "Person.csv").write_text("name\nann\n")
     with og.init(tmp_path / "g", "node Person { name: String @key }") as graph:
         assert graph.load(tmp_path / "Person.csv", "append").engine == "embedded"
@@ -85,6 +99,7 @@ def test_a_broken_installation_is_an_error_that_names_its_cause(tmp_path: Path, 
     code = (
         "import sys; sys.path.insert(0, 'packages')\n"
         "import omnigraph as og\n"
+        "from omnigraph import limits; limits.SPARK_LOAD_BYTES = 1\n"
         "with og.init('g', 'node Person { name: String @key }') as graph:\n"
         "    try:\n"
         "        graph.load('Person.csv', 'append')\n"

@@ -67,7 +67,7 @@ def test_unknown_types_and_formats_are_refused(tmp_path: Path) -> None:
             graph.export(types=["Person", "Nope"])
         with pytest.raises(InputError, match="unknown format 'xml'"):
             graph.export(format="xml")  # type: ignore[arg-type]
-        with pytest.raises(InputError, match="needs a directory"):
+        with pytest.raises(InputError, match="an open file holds rows of one type in format parquet, and there are 4"):
             graph.export(io.BytesIO(), format="parquet")
         with pytest.raises(InputError, match="cannot export into a int"):
             graph.export(7)
@@ -92,6 +92,28 @@ def test_every_target_gets_the_same_bytes(tmp_path: Path) -> None:
         assert gzip.decompress(packed) == binary.getvalue()
         graph.export(tmp_path / "y.jsonl.gz")
         assert (tmp_path / "y.jsonl.gz").read_bytes() == packed, "the same state packs to the same bytes"
+
+
+def test_the_name_of_an_open_file_says_what_to_write(tmp_path: Path) -> None:
+    with people(tmp_path / "g", "ann") as graph:
+        for name, mode in (("a.csv", "w"), ("b.csv", "wb"), ("c.parquet", "wb"), ("d.txt", "w")):
+            with open(tmp_path / name, mode) as file:
+                graph.export(file, types=["Person"])
+        with open(tmp_path / "e.csv", "w") as file:
+            graph.export(file, format="jsonl")
+        with open(tmp_path / "f.parquet", "w") as file, pytest.raises(InputError, match="is open for text") as caught:
+            graph.export(file, types=["Person"])
+        with (
+            open(tmp_path / "g.csv", "w") as file,
+            pytest.raises(InputError, match="holds rows of one type in format csv"),
+        ):
+            graph.export(file)
+        lines = graph.export(types=["Person"]).text
+    assert caught.value.hint == "open it in binary mode: open(path, 'wb')"
+    assert (tmp_path / "a.csv").read_text().splitlines()[0] == "id,age,email,handle"
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+    assert pq.read_table(tmp_path / "c.parquet").column("handle").to_pylist() == ["ann"]
+    assert (tmp_path / "d.txt").read_text() == (tmp_path / "e.csv").read_text() == lines
 
 
 def test_an_export_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,3 +193,72 @@ def test_an_empty_graph_exports_nothing(tmp_path: Path) -> None:
         graph.export(tmp_path / "out.jsonl")
         assert (tmp_path / "out.jsonl").read_bytes() == b""
         assert graph.load(tmp_path / "out.jsonl", "overwrite").commit is None
+
+
+WIDE = """
+node T { k: String @key  b: Bool?  i: I32?  u: U64?  f: F32?  d: F64?  day: Date?  at: DateTime?  t: String?
+         ts: [String]?  ds: [Date]?  ats: [DateTime]?  v: Vector(2)?  x: Blob?  e: enum(red, blue)? }
+edge E: T -> T { w: F64? }
+"""
+
+ODD = [
+    '{"type":"T","data":{"k":"","t":"","ts":[],"x":"base64:"}}',
+    '{"type":"T","data":{"k":"a,\\"b\\"\\n\\r c","b":true,"i":-5,"u":18446744073709551615,"f":0.1,"d":1e300,'
+    '"day":"0001-01-01","at":"0001-01-01T00:00:00.001Z","t":" =1+1 ","ts":["p,\\"q\\"","", "ü"],"ds":["2024-02-29"],'
+    '"ats":[-1],"v":[0.1,2],"x":"base64:aGk=","e":"red"}}',
+    '{"type":"T","data":{"k":"=2+5","d":-0.0,"f":1e-30,"day":"9999-12-31","at":"9999-12-31T23:59:59.999Z","t":"@x"}}',
+    '{"type":"T","data":{"k":"null","t":"null","d":123456789012345680}}',
+    '{"edge":"E","from":"","to":"null","data":{"id":"e1","w":0.30000000000000004}}',
+]
+
+
+def test_csv_files_load_again_as_the_same_graph(tmp_path: Path) -> None:
+    (tmp_path / "odd.jsonl").write_text("\n".join(ODD))
+    with og.init(tmp_path / "g", WIDE) as graph, og.init(tmp_path / "h", WIDE) as copy:
+        graph.load(tmp_path / "odd.jsonl", "append")
+        result = graph.export(tmp_path / "out", format="csv")
+        assert sorted(Path(each).name for each in result.files) == ["E.csv", "T.csv"]
+        assert copy.load(tmp_path / "out", "append").total == 5
+        assert copy.export().text == graph.export().text
+        first = (tmp_path / "out" / "T.csv").read_bytes()
+        graph.export(tmp_path / "out", format="csv")
+        assert (tmp_path / "out" / "T.csv").read_bytes() == first
+
+
+def test_the_suffix_of_a_file_says_what_is_written(tmp_path: Path) -> None:
+    with people(tmp_path / "g", "ann", "bob") as graph:
+        assert graph.export(tmp_path / "p.csv", ["Person"]).files == (str(tmp_path / "p.csv"),)
+        header, *lines = (tmp_path / "p.csv").read_text().splitlines()
+        assert (header, lines) == ("id,age,email,handle", ['"ann",,,"ann"', '"bob",,,"bob"'])
+        graph.export(tmp_path / "p.parquet", ["Person"])
+        assert pq.read_table(tmp_path / "p.parquet").column("handle").to_pylist() == ["ann", "bob"]
+        packed = graph.export(tmp_path / "p.csv.gz", ["Person"])
+        assert packed.bytes == (tmp_path / "p.csv").stat().st_size
+        assert gzip.decompress((tmp_path / "p.csv.gz").read_bytes()) == (tmp_path / "p.csv").read_bytes()
+        graph.export(tmp_path / "p.txt", ["Person"])
+        assert (tmp_path / "p.txt").read_text() == graph.export(types=["Person"]).text
+        assert graph.export(types=["Person"], format="csv").text == (tmp_path / "p.csv").read_text()
+        held = io.StringIO()
+        graph.export(held, ["Person"], format="csv")
+        assert held.getvalue() == (tmp_path / "p.csv").read_text()
+
+
+def test_a_file_in_a_directory_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with people(tmp_path / "g", "ann") as graph:
+        for name in ("x.jsonl", "x.csv", "x.parquet"):
+            with pytest.raises(InputError) as caught:
+                graph.export(tmp_path / "no" / name, ["Person"])
+            assert (
+                str(caught.value) == f"cannot write {tmp_path / 'no' / name}: there is no directory {tmp_path / 'no'}"
+            )
+
+
+def test_a_file_of_one_type_takes_one_type(tmp_path: Path) -> None:
+    with people(tmp_path / "g", "ann") as graph:
+        for name in ("x.csv", "x.parquet"):
+            with pytest.raises(InputError, match=rf"{name} holds rows of one type in format .*, and there are 4"):
+                graph.export(tmp_path / name)
+            assert not (tmp_path / name).exists()
+        assert len(graph.export(tmp_path / "x.parquet", format="parquet").files) == 4
+        with pytest.raises(InputError, match="an export in format parquet is no text"):
+            graph.export(types=["Person"], format="parquet")

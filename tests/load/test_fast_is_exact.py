@@ -79,7 +79,7 @@ def exactly(text: str | bytes, monkeypatch: pytest.MonkeyPatch) -> Parsed:
     """The same block with every line read the slow way."""
     with monkeypatch.context() as patch:
         patch.setattr(parsing._Lines, "usual", lambda lines: np.zeros(len(lines.ends), bool))
-        return parse(text, most_violations=10_000)
+        return parse(text, most=10_000)
 
 
 def shown(parsed: Parsed) -> Any:
@@ -95,7 +95,7 @@ def shown(parsed: Parsed) -> Any:
 def test_both_readers_see_the_same(given: list[str], ends: str) -> None:
     text = ends.join(given)
     with pytest.MonkeyPatch.context() as patch:
-        assert shown(parse(text, most_violations=10_000)) == shown(exactly(text, patch))
+        assert shown(parse(text, most=10_000)) == shown(exactly(text, patch))
 
 
 @settings(max_examples=60)
@@ -117,7 +117,7 @@ def test_both_readers_see_the_same_in_damaged_lines(seed: int, line: str) -> Non
         damaged.append(bytes(data).replace(b"\n", b""))
     text = b"\n".join(damaged)
     with pytest.MonkeyPatch.context() as patch:
-        assert shown(parse(text, most_violations=10_000)) == shown(exactly(text, patch))
+        assert shown(parse(text, most=10_000)) == shown(exactly(text, patch))
 
 
 def test_values_of_every_type_arrive_as_they_are() -> None:

@@ -128,7 +128,7 @@ def test_damaged_gzip_is_an_error_that_names_the_file(tmp_path: Path, damage: st
 
 
 def test_a_file_that_is_not_there_is_an_error_that_names_it(tmp_path: Path) -> None:
-    with people(tmp_path / "g") as graph, pytest.raises(InputError, match=r"cannot read .*nope\.jsonl: No such file"):
+    with people(tmp_path / "g") as graph, pytest.raises(InputError, match=r"nope\.jsonl does not exist"):
         graph.load(tmp_path / "nope.jsonl", "append")
 
 
@@ -149,7 +149,7 @@ def test_the_first_violation_of_each_kind_is_in_the_details(tmp_path: Path) -> N
     with people(tmp_path / "g") as graph, pytest.raises(og.OmniGraphError) as caught:
         graph.load(path, "append")
     error = caught.value
-    assert str(error) == f"strict property 'age' expects Int32, got \"old\" ({path}:2)"
+    assert str(error) == f"property 'age' expects I32, got \"old\" ({path}:2)"
     assert (error.details["file"], error.details["line"]) == (str(path), 2)
     assert [(each["line"], each["code"]) for each in error.details["violations"]] == [
         (2, "row"),
@@ -162,7 +162,7 @@ def test_what_cannot_be_read_comes_before_what_breaks_a_rule(tmp_path: Path) -> 
     path = tmp_path / "bad.jsonl"
     path.write_text('{"type":"A","data":{"k":"a","n":10}}\n{"type":"A","data":{"k":"b","n":"x"}}\n')
     with og.init(tmp_path / "g", "node A { k: String @key n: I32? @range(n, 0..9) }") as graph:
-        with pytest.raises(og.OmniGraphError, match="strict property 'n' expects Int32") as caught:
+        with pytest.raises(og.OmniGraphError, match="property 'n' expects I32") as caught:
             graph.load(path, "append")
         assert [each["line"] for each in caught.value.details["violations"]] == [2, 1]
 
@@ -174,7 +174,7 @@ def test_line_numbers_hold_across_blocks(tmp_path: Path, monkeypatch: pytest.Mon
     path = tmp_path / "people.jsonl"
     path.write_text("\n".join(lines))
     with people(tmp_path / "g") as graph:
-        with pytest.raises(og.OmniGraphError, match="value 'p0007' held by 'p0007' and 'p0007'") as caught:
+        with pytest.raises(og.OmniGraphError, match="duplicate key 'p0007' of") as caught:
             graph.load(path, "append")
         assert caught.value.details["line"] == 322
         lines[321] = ""

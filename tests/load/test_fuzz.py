@@ -47,7 +47,7 @@ def holds(parsed: Parsed) -> bool:
 
 @given(st.lists(st.sampled_from(SIGNS) | st.binary(max_size=5), max_size=40))
 def test_pieces_of_records_in_any_order_are_refused_or_taken(pieces: list[bytes]) -> None:
-    assert holds(parse(b"".join(pieces), most_violations=10_000))
+    assert holds(parse(b"".join(pieces), most=10_000))
 
 
 @given(seed=st.integers(0, 2**32))
@@ -58,7 +58,7 @@ def test_damaged_records_are_refused_or_taken(seed: int) -> None:
         for _ in range(chance.randint(0, 4)):
             at = chance.randrange(len(line) + 1)
             line[at : at + chance.randint(0, 3)] = chance.choice(SIGNS)
-    assert holds(parse(b"\n".join(lines), most_violations=10_000))
+    assert holds(parse(b"\n".join(lines), most=10_000))
 
 
 UNITS = [
@@ -89,7 +89,7 @@ def test_sixty_four_kilobytes_of_anything_take_less_than_a_second(unit: bytes) -
 
 def _seconds(data: bytes) -> float:
     began = time.process_time()
-    assert holds(parse(data, most_violations=limits.LOAD_MAX_REJECTS + 1))
+    assert holds(parse(data, most=limits.LOAD_MAX_REJECTS + 1))
     return time.process_time() - began
 
 
@@ -119,4 +119,4 @@ def _graph(factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.torture
 @given(st.lists(st.sampled_from(SIGNS) | st.binary(max_size=8), max_size=400))
 def test_long_pieces_of_records_are_refused_or_taken(pieces: list[bytes]) -> None:
-    assert holds(parse(b"".join(pieces), most_violations=10_000))
+    assert holds(parse(b"".join(pieces), most=10_000))

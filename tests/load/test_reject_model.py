@@ -69,4 +69,4 @@ def _filled(counts: dict[str, int]) -> dict[str, int]:
 
 def _load(graph: og.Graph, root: Path, lines: list[str], mode: str, **options: Any) -> Any:
     (root / "in.jsonl").write_text("\n".join(lines))
-    return graph.load(root / "in.jsonl", mode, **options)
+    return graph.load(root / "in.jsonl", mode, **options)  # type: ignore[arg-type]

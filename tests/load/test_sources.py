@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -104,19 +105,19 @@ def test_a_csv_field_means_what_the_same_json_means(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("i", "x", "strict property 'i' expects Int32, got \"x\""),
-        ("i", "3000000000", "property 'i' value 3000000000 exceeds Int32 range"),
-        ("i", "1.0", "strict property 'i' expects Int32, got 1.0"),
-        ("b", "maybe", "strict property 'b' expects Boolean, got \"maybe\""),
-        ("day", "2024-02", "invalid Date literal '2024-02'"),
+        ("i", "x", "property 'i' expects I32, got \"x\""),
+        ("i", "3000000000", "property 'i' value 3000000000 exceeds I32 range"),
+        ("i", "1.0", "property 'i' expects I32, got 1.0"),
+        ("b", "maybe", "property 'b' expects Bool, got \"maybe\""),
+        ("day", "2024-02", "property 'day' expects Date as YYYY-MM-DD, got \"2024-02\""),
         ("ts", "p", "list property 'ts' expects a JSON array, got \"p\""),
-        ("ts", '"[""a"",null]"', "strict list property 'ts' contains a null or invalid item"),
+        ("ts", '"[""a"",null]"', "list property 'ts' holds a null or an item that is no String"),
         ("v", "[1]", "vector property 'v' expects 2 dimensions, got 1"),
         ("v", '"[1,2]} {""x"":[1,2]"', "vector property 'v' expects a JSON array"),
         ("e", "green", "invalid enum value 'green' for Thing.e (expected: blue, red)"),
     ],
 )
-def test_a_csv_field_that_does_not_fit_is_refused_with_its_row(
+def test_a_csv_field_that_does_not_fit_is_refused_with_its_line(
     tmp_path: Path, field: str, value: str, message: str
 ) -> None:
     path = tmp_path / "Thing.csv"
@@ -124,7 +125,30 @@ def test_a_csv_field_that_does_not_fit_is_refused_with_its_row(
     with og.init(tmp_path / "g", WIDE) as graph, pytest.raises(InvalidRow) as caught:
         graph.load(path, "append", engine="embedded")
     assert caught.value.message.startswith(message)
-    assert (caught.value.details["file"], caught.value.details["line"]) == (str(path), 21)
+    assert (caught.value.details["file"], caught.value.details["line"]) == (str(path), 22)
+
+
+def test_files_of_a_folder_that_cannot_be_loaded_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    folder = tmp_path / "in"
+    (folder / "deep").mkdir(parents=True)
+    for name in ("_SUCCESS", "_metadata", ".hidden", ".part-0.crc", "part-0.crc"):
+        (folder / name).write_text("x")
+    (folder / "a.jsonl").write_text(person("ann"))
+    with people(tmp_path / "g") as graph:
+        assert graph.load(folder, "append").left_out == ()
+        assert caplog.text == ""
+        (folder / "deep" / "people.tsv").write_text("x")
+        (folder / "notes").write_text("x")
+        named = (f"{folder}/deep/people.tsv", f"{folder}/notes")
+        assert graph.load([folder], "merge").left_out == named
+        assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
+            f"files left out, because their suffix says nothing: {', '.join(named)}"
+        ]
+        (folder / "a.jsonl").unlink()
+        with pytest.raises(InputError, match="in holds no file that can be loaded") as caught:
+            graph.load(folder, "append")
+    assert caught.value.hint is not None
+    assert caught.value.hint.startswith("it holds deep/people.tsv, notes; known suffixes: .jsonl, ")
 
 
 def test_a_csv_row_with_too_many_fields_is_refused(tmp_path: Path) -> None:
@@ -135,7 +159,15 @@ def test_a_csv_row_with_too_many_fields_is_refused(tmp_path: Path) -> None:
             graph.load(path, "append", engine="embedded")
         result = graph.load(path, "append", on_error="reject", engine="embedded")
         assert ids_of(graph, "Person") == {"ann", "cid"}
-        assert [(row["line"], row["record"]) for row in result.rejects.to_pylist()] == [(2, "bob,1,2")]
+        assert [(row["line"], row["record"]) for row in result.rejects.to_pylist()] == [(3, "bob,1,2")]
+
+
+def test_rows_behind_one_with_too_few_fields_keep_their_lines(tmp_path: Path) -> None:
+    path = tmp_path / "Person.csv"
+    path.write_text('handle,age\n"ann\nann"\nbob,1\n\ncid,x\nbob,2\n')
+    with people(tmp_path / "g") as graph:
+        result = graph.load(path, "append", on_error="reject", engine="embedded")
+    assert sorted(row["line"] for row in result.rejects.to_pylist()) == [2, 6, 7]
 
 
 def test_a_table_may_hold_dates_as_text_numbers_or_dates(tmp_path: Path) -> None:
@@ -159,7 +191,7 @@ def test_a_table_may_hold_dates_as_text_numbers_or_dates(tmp_path: Path) -> None
 def test_a_list_of_a_table_holds_no_null_just_as_one_of_a_line(tmp_path: Path) -> None:
     for items in (pa.array([["a"], ["b", None]]), pa.array([["a"], ["b", None]], pa.large_list(pa.string()))):
         with og.init(tmp_path / str(items.type), WIDE) as graph:
-            with pytest.raises(InvalidRow, match="strict list property 'ts' contains a null") as caught:
+            with pytest.raises(InvalidRow, match="list property 'ts' holds a null") as caught:
                 graph.load({"Thing": pa.table({"k": ["x", "y"], "ts": items})}, "append")
             assert caught.value.details["line"] == 2
 
@@ -174,7 +206,9 @@ def test_an_empty_table_of_an_overwrite_empties_its_type(tmp_path: Path) -> None
 def test_what_cannot_be_a_source_is_refused_with_a_hint(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), tmp_path / "Nope.parquet")
     (tmp_path / "empty").mkdir()
+    (tmp_path / "x").write_text("")
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 no")
+    (tmp_path / "latin.csv").write_bytes("handle\né\n".encode("latin-1"))
     cases: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
         (tmp_path / "Nope.parquet", {}, TypeNotFound, "unknown type 'Nope'"),
         ({"Nope": pa.table({"a": [1]})}, {}, TypeNotFound, "unknown type 'Nope'"),
@@ -185,6 +219,16 @@ def test_what_cannot_be_a_source_is_refused_with_a_hint(tmp_path: Path) -> None:
         (tmp_path / "empty", {}, InputError, "holds no file"),
         (str(tmp_path / "*.nope"), {}, InputError, "no file matches"),
         (tmp_path / "bad.parquet", {"type": "Person"}, InputError, "cannot read .*bad.parquet as parquet"),
+        (tmp_path / "latin.csv", {"type": "Person"}, InputError, r"latin.csv is no UTF-8 text \(save it as UTF-8\)"),
+        (io.StringIO('{"type":"\ud800"}'), {}, InputError, "line 1"),
+        (io.StringIO("handle\n\ud800\n"), {"format": "csv", "type": "Person"}, InputError, "is no UTF-8 text"),
+        (tmp_path.glob("*.nope"), {}, InputError, "there is nothing to load: no item was given"),
+        (
+            io.BytesIO(b"handle\na\n"),
+            {"format": "csv"},
+            InputError,
+            "an open file without a name does not say which type",
+        ),
         (tmp_path / "x", {"format": "yaml"}, InputError, "unknown format 'yaml'"),
         ({"Person": tmp_path / "x"}, {}, InputError, "cannot tell what"),
         ("ftp://host/x.jsonl", {}, InputError, "s3://bucket/key"),

@@ -75,15 +75,24 @@ def merge_rows(base: Rows, source: Rows, target: Rows) -> tuple[dict[str, Row], 
 
 
 def merge(base: State, source: State, target: State, rules: Rules) -> Merged:
-    """Whole states: row conflicts first; without any, what the result breaks."""
+    """Whole states: conflicts of rows, and what the result breaks with the target's and with the source's side of
+    them all."""
     state: dict[str, dict[str, Row]] = {}
     conflicts: set[tuple[str, str | None, str]] = set()
     for key in target:
         state[key], found = merge_rows(base[key], source[key], target[key])
         conflicts |= {(key, id_, kind) for id_, kind in found.items()}
-    if not conflicts:
-        conflicts = rules.broken_by(state)
-    return Merged(state, conflicts)
+    broken = [rules.broken_by(_decided(state, side, conflicts)) for side in (source, target)]
+    return Merged(state, conflicts.union(*broken))
+
+
+def _decided(state: State, side: State, conflicts: set[tuple[str, str | None, str]]) -> dict[str, dict[str, Row]]:
+    """The result with a side's rows of all conflicts."""
+    chosen = {key: dict(rows) for key, rows in state.items()}
+    for key, id_, _ in conflicts:
+        if id_ is not None and id_ in side[key]:
+            chosen[key][id_] = side[key][id_]
+    return chosen
 
 
 def ancestors(head: str, known: Mapping[str, Commit]) -> dict[str, int]:

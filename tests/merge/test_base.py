@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from omnigraph import limits
-from omnigraph.history.merge.merge_source import MergeBase, capture, distances, find_base, merge_base
+from omnigraph.history.merge.merge_source import MergeBase, capture, find_base
+from omnigraph.storage.metadata.common_ancestors import distances, merge_base
 from omnigraph.storage.metadata.manifest import Commit
 from tests.support import small_graphs
 

@@ -197,9 +197,9 @@ def test_a_row_that_breaks_a_rule_on_its_own_is_found(tmp_path: Path, column: st
     )
     change = Change("node:Person", rows, Mode.MERGE, conformed=True)
     found = violations(workspace, graph.catalog, {"node:Person": resolve(workspace, type_, change, rows, False)})
-    assert [(each.kind, each.row_id) for each in found] == [("ValueConstraintViolation", "y")]
-    assert words in found[0].message
-    assert isinstance(found[0], Conflict)
+    assert [(each.conflict.kind, each.conflict.row_id) for each in found] == [("ValueConstraintViolation", "y")]
+    assert words in found[0].conflict.message
+    assert isinstance(found[0].conflict, Conflict)
 
 
 def loose(schema: pa.Schema) -> pa.Schema:

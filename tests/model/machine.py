@@ -64,6 +64,8 @@ CONTROL_CUTS = (
     "branch_create.after_ref",
     "branch_create.after_entry",
     "branch_delete.before_table_cleanup",
+    "branch_rename.after_new_entry",
+    "branch_rename.after_decision",
 )
 
 numbers = st.one_of(st.none(), st.integers(0, 150))
@@ -203,19 +205,23 @@ class GraphMachine(RuleBasedStateMachine):
         commit = record.commit
         at = {"head": None, "id": commit.id, "version": commit.version}[by]
         version = self.graph.snapshot(source).version if by == "head" else commit.version
-        parent = {"head": source, "id": commit.branch, "version": self.model.holder(source, version)}[by]
+        parent = {"head": source, "id": self.model.maker(record), "version": self.model.holder(source, version)}[by]
         wanted = self.model.refusals_of_create(name)
         try:
             self.graph.branches.create(name, source, at)
         except og.OmniGraphError as error:
-            assert error.code in wanted, f"{error!r}, expected {wanted or 'success'}"
+            assert error.code in wanted or self.is_gone(error, record), f"{error!r}, expected {wanted or 'success'}"
             return
         assert not wanted
         self.model.create(name, parent, version, chain[: chain.index(record) + 1])
 
+    def is_gone(self, error: og.OmniGraphError, record: Record) -> bool:
+        """Whether an error says that a state was removed which may have been; here nothing is ever removed."""
+        return False
+
     @rule(name=st.sampled_from(BRANCHES))
     def delete_branch(self, name: str) -> None:
-        wanted = self.model.refusals_of_delete(name)
+        wanted = self.refusals_of_delete(name)
         try:
             self.graph.branches.delete(name)
         except og.OmniGraphError as error:
@@ -223,6 +229,29 @@ class GraphMachine(RuleBasedStateMachine):
             return
         assert not wanted
         self.model.delete(name)
+
+    def refusals_of_delete(self, name: str) -> frozenset[str] | set[str]:
+        """Codes of the errors with which a delete may be refused."""
+        return self.model.refusals_of_delete(name)
+
+    @rule(name=st.sampled_from(BRANCHES), new_name=st.sampled_from(BRANCHES))
+    def rename_branch(self, name: str, new_name: str) -> None:
+        wanted = self.model.refusals_of_rename(name, new_name)
+        try:
+            self.graph.branches.rename(name, new_name)
+        except og.OmniGraphError as error:
+            assert error.code in wanted, f"{error!r}, expected {wanted or 'success'}"
+            return
+        assert not wanted
+        self.renamed(name, new_name)
+
+    def renamed(self, name: str, new_name: str) -> None:
+        """Everything of a branch goes with it; a commit says so, unless the rename was killed before it."""
+        self.model.rename(name, new_name)
+        line, head = self.model.branches[new_name], self.graph.commits.head(new_name)
+        if head.id != line.head.commit.id:
+            assert (head.kind, head.rows) == ("rename", {})
+            self.model.commit(new_name, head, line.head.state)
 
     # Handles.
 
@@ -250,8 +279,11 @@ class GraphMachine(RuleBasedStateMachine):
         at: Any = {"id": record.commit.id, "version": record.commit.version, "time": record.commit.created_at}[by]
         wanted = line.at_time(at) if by == "time" else record
         assert wanted is not None
+        self.read_at(branch, at, wanted, old)
+
+    def read_at(self, branch: str, at: Any, wanted: Record, old: bool) -> None:
         graph = self.old if old else self.graph
-        assert state_of(graph.snapshot(branch, at)) == wanted.state, f"{branch} at {by} {at}"
+        assert state_of(graph.snapshot(branch, at)) == wanted.state, f"{branch} at {at}"
 
     # Interruptions.
 
@@ -283,8 +315,12 @@ class GraphMachine(RuleBasedStateMachine):
     @rule(name=st.sampled_from(BRANCHES), number=index, cut=st.sampled_from(CONTROL_CUTS))
     def crash_branch_control(self, name: str, number: int, cut: str) -> None:
         source = self.branch(number)
-        do = "delete" if cut.startswith("branch_delete") else "create"
-        refused = self.model.refusals_of_delete(name) if do == "delete" else self.model.refusals_of_create(name)
+        do = cut.partition(".")[0].removeprefix("branch_")
+        refused = {
+            "create": self.model.refusals_of_create(name),
+            "delete": self.refusals_of_delete(name),
+            "rename": self.model.refusals_of_rename(source, name) or source == "main",
+        }[do]
         if refused:
             return
         version = self.graph.snapshot(source).version
@@ -294,6 +330,8 @@ class GraphMachine(RuleBasedStateMachine):
             self.model.create(name, source, version, self.model.branches[source].chain)
         elif do == "delete" and not exists:
             self.model.delete(name)
+        elif do == "rename" and exists:
+            self.renamed(source, name)
 
     def kill(self, order: dict[str, Any], cut: str, nth: int) -> None:
         self.crashes_left -= 1

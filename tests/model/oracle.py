@@ -128,10 +128,12 @@ def _faults(state: State) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One commit as the graph reported it, with the state it stands for."""
+    """One commit as the graph reported it, with the state it stands for, and the branch it was made on, whatever that
+    is called."""
 
     commit: Commit
     state: State
+    line: object = None
 
 
 @dataclass(slots=True)
@@ -141,6 +143,7 @@ class ModelBranch:
     chain: list[Record]
     parent: str | None = None
     made_at: int = 0
+    line: object = None
 
     @property
     def head(self) -> Record:
@@ -166,10 +169,26 @@ class Model:
         assert commit.parent == chain[-1].commit.id, f"{commit} does not follow {chain[-1].commit}"
         assert commit.branch == branch
         assert commit.version > chain[-1].commit.version
-        chain.append(Record(commit, state))
+        chain.append(Record(commit, state, self.branches[branch].line))
 
     def create(self, name: str, parent: str, version: int, chain: list[Record]) -> None:
-        self.branches[name] = ModelBranch(list(chain), parent, version)
+        self.branches[name] = ModelBranch(list(chain), parent, version, object())
+
+    def maker(self, record: Record) -> str:
+        """What the branch is called now that a commit was made on."""
+        return next(name for name, branch in self.branches.items() if branch.line is record.line)
+
+    def refusals_of_rename(self, name: str, new_name: str) -> frozenset[str]:
+        if name not in self.branches:
+            return frozenset({"not_found.branch"})
+        if name == new_name:
+            return frozenset({"name"})
+        return self.refusals_of_create(new_name)
+
+    def rename(self, name: str, new_name: str) -> None:
+        self.branches[new_name] = self.branches.pop(name)
+        for branch in self.branches.values():
+            branch.parent = new_name if branch.parent == name else branch.parent
 
     def holder(self, name: str, version: int) -> str:
         """The branch that a version number seen from another one belongs to."""

@@ -1,7 +1,8 @@
 """The machine of `merging.py` with the verbs that users write and follow a graph with: queries, loads, diffs, the feed.
 
 A query and a load must do what the plain write of the same rows does. A diff applied to its first state gives the
-second. A follower that applies every page of the feed holds the branch as it is, whatever happened in between.
+second. Any state can be restored and any commit reverted. A follower that applies every page of the feed holds the
+branch as it is, whatever happened in between.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 import omnigraph as og
-from omnigraph.errors import ChangeCursorRejected
+from omnigraph.errors import ChangeCursorRejected, MergeConflict
+from tests.merge.oracle import merge, same_state
 from tests.model.machine import ACTOR, CITIES, EDGES, PEOPLE, index, numbers, some_people, tags
-from tests.model.merging import MergingMachine
+from tests.model.merging import RULES, MergingMachine
 from tests.model.oracle import ENDS, Put, State, city, knows, outcome, person
 from tests.support.change_histories import Model as Followed
 from tests.support.change_histories import apply, model_of
@@ -85,8 +87,17 @@ class VerbMachine(MergingMachine):
     def load(self, number: int, put: Put, tables: dict[str, pa.Table]) -> None:
         branch = self.branch(number)
         self.write_as(
-            branch, (put,), lambda: self.graph.load(tables, put.mode, branch=branch, engine="embedded").commit
+            branch,
+            (put,),
+            lambda: self.graph.load(tables, put.mode, branch=branch, engine="embedded").commit,  # type: ignore[arg-type]
         )
+
+    def renamed(self, name: str, new_name: str) -> None:
+        """A follower of a branch goes on under its new name, with the cursor that it has."""
+        self.followers.pop(new_name, None)
+        if name in self.followers:
+            self.followers[new_name] = self.followers.pop(name)
+        super().renamed(name, new_name)
 
     def write_as(self, branch: str, puts: tuple[Put, ...], run: Callable[[], Any]) -> None:
         """It does what the plain write of these rows would do."""
@@ -101,6 +112,42 @@ class VerbMachine(MergingMachine):
         assert (commit is not None) == wanted.changes
         if commit is not None:
             assert commit.actor == ACTOR
+            self.model.commit(branch, commit, wanted.state)
+
+    # Going back.
+
+    @rule(number=index, which=index)
+    def restore(self, number: int, which: int) -> None:
+        """The rows of any state that the branch ever had."""
+        branch = self.branch(number)
+        line = self.model.branches[branch]
+        wanted = line.chain[which % len(line.chain)]
+        commit = self.graph.restore(wanted.commit.id, branch=branch).commit
+        assert (commit is None) == same_state(wanted.state, line.head.state)
+        if commit is not None:
+            assert (commit.kind, commit.actor) == ("restore", ACTOR)
+            self.model.commit(branch, commit, wanted.state)
+
+    @rule(number=index, which=index)
+    def revert(self, number: int, which: int) -> None:
+        """What the naive merge of the state before a commit into the newest one gives."""
+        branch = self.branch(number)
+        chain = self.model.branches[branch].chain
+        if len(chain) < 2:
+            return
+        at = 1 + which % (len(chain) - 1)
+        wanted = merge(chain[at].state, chain[at - 1].state, chain[-1].state, RULES)
+        try:
+            commit = self.graph.revert(chain[at].commit.id, branch=branch).commit
+        except MergeConflict as error:
+            assert {(each.table_key, each.kind) for each in error.conflicts} == {
+                (key, kind) for key, _, kind in wanted.conflicts
+            }
+            event("revert refused")
+            return
+        assert not wanted.conflicts, f"should have been refused with {wanted.conflicts}"
+        assert (commit is None) == same_state(wanted.state, chain[-1].state)
+        if commit is not None:
             self.model.commit(branch, commit, wanted.state)
 
     # Following.

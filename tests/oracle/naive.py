@@ -4,19 +4,19 @@ Takes a typed query and a graph as Python lists, and tries every assignment of t
 engine. What the definition leaves open is decided here as follows:
 
 * the ids that break ties are taken in the order of the variables' unique names, anonymous ones included;
-* equal distances are ordered by id, also where the k nearest are cut off; k is the limit plus the offset;
+* equal distances and equal scores are ordered by id, also where the k nearest are cut off; k is the limit plus the
+  offset;
+* scores are those among all rows of the type, whatever else selects;
 * a ranked variable is ranked before traversals when it is the first of its connected pattern, else among the matches;
 * only tests and filters select before a ranking; negations and optional parts come after it;
 * an F32 property makes its comparison happen at 32 bits, whatever is on the other side.
 
-Out of reach: `fuzzy`, values of `bm25`, texts given to `nearest`, and `now()` as a column. Text search is whole words
-in any case, which agrees with the real tokenizer on words that are neither stemmed nor stop words.
+Out of reach: texts given to `nearest`, and `now()` as a column. Text search is `texts.py`.
 """
 
 from __future__ import annotations
 
 import math
-import re
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,9 +24,12 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, TypeAlias
 
+from omnigraph.errors import SumOverflow
+from omnigraph.integers import INTEGER_BOUNDS
 from omnigraph.query import typed as t
 from omnigraph.query.typed.walk import variables_in_predicate
 from omnigraph.schema.catalog import Catalog, PropertyType, Scalar
+from tests.oracle import texts
 
 Row: TypeAlias = dict[str, Any]
 Assignment: TypeAlias = dict[str, Row | None]  # by the unique name of the variable
@@ -134,6 +137,7 @@ class _Evaluation:
         self.offset = self._count(query.offset) or 0
         self._distances: dict[tuple[str, bool, str], dict[str, int]] = {}
         self._fused: dict[str, float] = {}
+        self._scores: dict[tuple[str, str, str], dict[str, float | None]] = {}
         self._tried = 0
 
     def _count(self, written: int | t.ParamRef | None) -> int | None:
@@ -178,11 +182,13 @@ class _Evaluation:
             return self.value(expression, group[0])
         values = [self.value(expression.argument, each) for each in group]
         values = [value for value in values if value is not None]
+        if expression.distinct:
+            values = list(dict.fromkeys(values))
         match expression.function:
             case "count":
                 return len(values)
             case "sum":
-                return float(sum(values)) if values else None
+                return added_up(values, expression.type.scalar) if values else None
             case "avg":
                 return sum(values) / len(values) if values else None
             case "min":
@@ -217,7 +223,7 @@ class _Evaluation:
         place = {identity: position for position, identity in enumerate(ids)}
         kept = [each for each in found if each[name]["id"] in place]  # type: ignore[index]
         kept.sort(key=lambda each: (place[each[name]["id"]], _ids(each)))  # type: ignore[index]
-        return kept, "none" if isinstance(rank.score, t.TextScore) else "total"
+        return kept, "total"
 
     def leads(self, variable: t.Variable) -> bool:
         together = {variable.name}
@@ -240,9 +246,9 @@ class _Evaluation:
         return sorted(self._fused, key=lambda identity: -self._fused[identity])[:wanted]
 
     def arm(self, score: t.Distance | t.TextScore, name: str, rows: list[Row], wanted: int | None) -> list[str]:
-        if isinstance(score, t.TextScore):
-            match = t.TextMatch("search", score.field, score.query)
-            return [row["id"] for row in rows if self.truth(match, {name: row})]
+        if isinstance(score, t.TextScore):  # never cut: rows at any rank count in a fusion
+            scored = [(self.value(score, {name: row}), row["id"]) for row in rows]
+            return [identity for _, identity in sorted((-found, each) for found, each in scored if found is not None)]
         near = [(self.value(score, {name: row}), row["id"]) for row in rows]
         return [identity for distance, identity in sorted(pair for pair in near if pair[0] is not None)][:wanted]
 
@@ -398,12 +404,11 @@ class _Evaluation:
         )
 
     def text_matches(self, test: t.TextMatch, assignment: Assignment) -> Truth:
-        if test.function == "fuzzy":
-            raise OutOfReach("fuzzy")
         text, query = self.value(test.field, assignment), self.value(test.query, assignment)
         if text is None or query is None:
             return None
-        return bool(_words(text) & _words(query))
+        edits = 2 if test.max_edits is None else self.value(test.max_edits, assignment)
+        return texts.matches(test.function, text, query, edits)
 
     # Values.
 
@@ -423,18 +428,31 @@ class _Evaluation:
                 return self.now
             case t.Distance():
                 return self.distance(expression, assignment)
+            case t.TextScore():
+                return self.text_score(expression, assignment)
             case t.FusedScore():
                 row = assignment[expression.first.field.variable.name]
                 return None if row is None else self._fused.get(row["id"])
         raise OutOfReach(str(expression))
 
     def distance(self, score: t.Distance, assignment: Assignment) -> float | None:
+        if isinstance(score.query, t.TextVector):
+            raise OutOfReach("a text given to nearest")
         vector, query = self.value(score.field, assignment), self.value(score.query, assignment)
         if vector is None or query is None:
             return None
-        if isinstance(query, str):
-            raise OutOfReach("a text given to nearest")
         return math.sqrt(sum((a - b) ** 2 for a, b in zip(vector, query, strict=True)))
+
+    def text_score(self, score: t.TextScore, assignment: Assignment) -> float | None:
+        row, query = assignment[score.field.variable.name], self.value(score.query, assignment)
+        if row is None or query is None:
+            return None
+        key = (score.field.variable.type_name, score.field.property, query)
+        if key not in self._scores:
+            every = self.rows_of(score.field.variable)
+            found = texts.bm25([each[score.field.property] for each in every], query)
+            self._scores[key] = dict(zip((each["id"] for each in every), found, strict=True))
+        return self._scores[key][row["id"]]
 
 
 _OPERATORS: dict[t.Operator, Callable[[Any, Any], bool]] = {
@@ -448,6 +466,16 @@ _OPERATORS: dict[t.Operator, Callable[[Any, Any], bool]] = {
     t.Operator.TEXT_CONTAINS: lambda text, part: part in text,
     t.Operator.STARTS_WITH: lambda text, part: text.startswith(part),
 }
+
+
+def added_up(values: list[Any], scalar: Scalar) -> int | float:
+    """A sum of integers is exact, or refused when its type cannot hold it."""
+    total = sum(values)
+    if scalar is Scalar.F64:
+        return float(total)
+    if total not in INTEGER_BOUNDS[scalar]:
+        raise SumOverflow(f"sum exceeds {scalar}")
+    return int(total)
 
 
 def _is_score(expression: t.Expression) -> bool:
@@ -467,10 +495,6 @@ def _ids(assignment: Assignment) -> list[tuple[bool, Any]]:
 
 def _nulls_first(value: Any) -> tuple[bool, Any]:
     return (value is not None, 0 if value is None else value)
-
-
-def _words(text: str) -> set[str]:
-    return set(re.findall(r"\w+", text.lower()))
 
 
 def _is_narrow(operand: t.Expression) -> bool:

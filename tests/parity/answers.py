@@ -9,12 +9,13 @@ import omnigraph as og
 from omnigraph import spark as ogs
 from omnigraph.engine.query_result import Result
 from omnigraph.query import check_read, parse_queries
+from tests.engine.running import json_rows
 
 
 def spark_rows(
     graph: og.Graph, text: str, params: Mapping[str, Any] | None = None, at: str | None = None
 ) -> list[dict[str, Any]]:
-    """Rows as `Graph.query(…).rows()` gives them."""
+    """Rows as JSON shows them."""
     query = check_read(parse_queries(text).find(), graph.catalog)
     table = ogs.query(graph, text, params=params, at=at).toArrow()
     answer = Result(
@@ -26,4 +27,4 @@ def spark_rows(
         commit_id=None,
         types=tuple(column.type for column in query.columns),
     )
-    return answer.rows()
+    return json_rows(answer)

@@ -51,7 +51,7 @@ class Pair:
 
     def load(self, source: Any, mode: str, **options: Any) -> Outcome:
         """Load into both; they must agree. Returns what they agree on."""
-        here = outcome(self.embedded, lambda: self.embedded.load(source, mode, engine="embedded", **options))
+        here = outcome(self.embedded, lambda: self.embedded.load(source, mode, engine="embedded", **options))  # type: ignore[arg-type]
         there = outcome(self.spark, lambda: ogs.load(self.spark, source, mode, **options))
         for name in ("error", "violations", "rejects", "counts", "committed", "export"):
             assert getattr(there, name) == getattr(here, name), (

@@ -14,7 +14,7 @@ from omnigraph import limits
 from tests.engine.differential import Moment, growing
 from tests.engine.random_queries import GeneratedQuery, random_query
 from tests.engine.rich_graph import rich_graph
-from tests.engine.running import oracle_answer
+from tests.engine.running import json_rows, oracle_answer
 from tests.oracle.naive import OutOfReach, TooMany
 from tests.parity.answers import spark_rows
 
@@ -40,7 +40,7 @@ def difference(graph: og.Graph, moment: Moment, at: str | None, query: Generated
     except (OutOfReach, TooMany):
         return None
     answers: dict[str, list[dict[str, Any]]] = {
-        "the engine": graph.query(query.text, params=query.params, at=at).rows(),
+        "the engine": json_rows(graph.query(query.text, params=query.params, at=at)),
         "Spark": spark_rows(graph, query.text, query.params, at),
     }
     for who, rows in answers.items():

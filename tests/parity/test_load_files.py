@@ -172,14 +172,18 @@ def test_a_frame_with_columns_that_the_type_does_not_have_is_refused_before_it_r
         ogs.load(pair.spark, {"Thing": frame}, "append")
 
 
-def test_a_frame_is_loaded_by_spark_without_asking(pair: Pair, spark: Any, tmp_path: Path) -> None:
+def test_a_frame_is_loaded_by_spark_without_asking(
+    pair: Pair, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     frame = spark.createDataFrame([("a",)], "k string")
     assert pair.spark.load({"Thing": frame}, "append").engine == "spark"
     assert pair.spark.load(frame, "merge", type="Thing").engine == "spark"
     (tmp_path / "few.jsonl").write_text('{"type":"Note"}\n')
     assert pair.spark.load(tmp_path / "few.jsonl", "append").engine == "embedded"
     (tmp_path / "Note.csv").write_text("text\nx\n")
+    assert pair.spark.load(tmp_path / "Note.csv", "append").engine == "embedded"
+    monkeypatch.setattr(limits, "SPARK_LOAD_BYTES", 1)
     assert pair.spark.load(tmp_path / "Note.csv", "append").engine == "spark"
     with pytest.raises(InputError, match="not one of 'auto', 'embedded', 'spark'"):
-        pair.spark.load(tmp_path / "few.jsonl", "append", engine="flink")
-    assert og.open(pair.root / "spark").snapshot().count("Note") == 2
+        pair.spark.load(tmp_path / "few.jsonl", "append", engine="flink")  # type: ignore[arg-type]
+    assert og.open(pair.root / "spark").snapshot().count("Note") == 3

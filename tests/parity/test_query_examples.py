@@ -11,6 +11,7 @@ import pytest
 import omnigraph as og
 from omnigraph import spark as ogs
 from omnigraph.errors import InputError
+from tests.engine.running import json_rows
 from tests.engine.test_examples import complaint
 from tests.language.query.fixtures import QueryCase, read_cases
 from tests.parity.answers import spark_rows
@@ -36,7 +37,7 @@ def searching(case: QueryCase) -> bool:
 def test_spark_gives_the_written_rows(case: QueryCase, graph: og.Graph, spark: SparkSession) -> None:
     found = spark_rows(graph, case.query, case.params)
     assert complaint(case, found) is None
-    assert complaint(case, graph.query(case.query, params=case.params).rows()) is None
+    assert complaint(case, json_rows(graph.query(case.query, params=case.params))) is None
 
 
 @pytest.mark.parametrize("case", [case for case in read_cases() if searching(case)], ids=str)

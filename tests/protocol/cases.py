@@ -17,13 +17,18 @@ from unittest.mock import patch
 from omnigraph import ids
 from omnigraph.errors import BranchExists, BranchNotFound, OmniGraphError, OutcomeUnknown, RecoveryRequired
 from omnigraph.history.branches import create_branch, delete_branch
+from omnigraph.history.rename_branch import RenameRequest, rename_branch
 from omnigraph.storage.commit import protocol
 from omnigraph.storage.commit.preparation import Workspace
 from omnigraph.storage.recovery import audit, sweep
 from tests.protocol.store import InlineThreads, SimulatedStore, rows_of, write
 from tests.protocol.world import Change, Killed, Process, Schedule, World, new_world, scheduled
 
-A, B, DEV = "node:A", "node:B", "dev"
+A, B, DEV, MOVED, ASIDE = "node:A", "node:B", "dev", "moved", "aside"
+
+
+#: A row that only the branch has, where it may be renamed.
+BASE = "base"
 
 
 @dataclass(slots=True)
@@ -112,6 +117,30 @@ def renew_dev(store: SimulatedStore, mark: str) -> object:
     return make_dev(store, mark)
 
 
+def move_dev(store: SimulatedStore, mark: str) -> object:
+    """Another name for the branch, and a row under that name."""
+    rename_branch(store, RenameRequest(DEV, MOVED, None))
+    return write(store, MOVED, lambda _: {A: Change("append", (mark,))})
+
+
+def move_and_back(store: SimulatedStore, mark: str) -> object:
+    rename_branch(store, RenameRequest(DEV, MOVED, None))
+    rename_branch(store, RenameRequest(MOVED, DEV, None))
+    return write(store, DEV, lambda _: {A: Change("append", (mark,))})
+
+
+def move_aside(store: SimulatedStore, mark: str) -> object:
+    """Yet another name."""
+    rename_branch(store, RenameRequest(DEV, ASIDE, None))
+    return write(store, ASIDE, lambda _: {A: Change("append", (mark,))})
+
+
+def make_moved(store: SimulatedStore, mark: str) -> object:
+    """Another branch of the name that the renamed one gets."""
+    create_branch(store, MOVED, ids.MAIN, None)
+    return write(store, MOVED, lambda _: {A: Change("append", (mark,))})
+
+
 def recover(store: SimulatedStore, mark: str) -> object:
     return sweep.sweep(store, strict=True)
 
@@ -121,6 +150,7 @@ ON_MAIN: dict[str, Operation] = {
     each.__name__: each for each in (append, append_other, append_both, increment, overwrite, add_edge, drop_node)
 }
 ON_BRANCH: dict[str, Operation] = {each.__name__: each for each in (append_dev, make_dev, drop_dev, renew_dev)}
+RENAMES: dict[str, Operation] = {each.__name__: each for each in (move_dev, move_aside, move_and_back, make_moved)}
 OPERATIONS: dict[str, Operation] = ON_MAIN | ON_BRANCH | {"recover": recover}
 
 
@@ -130,6 +160,10 @@ class Case:
 
     operations: tuple[str, ...]
     branch: bool = False
+
+    @property
+    def renames(self) -> bool:
+        return any(name in RENAMES for name in self.operations)
 
     def __str__(self) -> str:
         return f"{' + '.join(self.operations)}{' (dev exists)' if self.branch else ''}"
@@ -147,8 +181,10 @@ def play(case: Case, choose: Callable[[list[str]], tuple[str, str]]) -> list[str
         write(before, ids.MAIN, lambda _: {A: Change("append", ("hub",))})
         if case.branch:
             create_branch(before, DEV, ids.MAIN, None)
+        if case.renames:
+            write(before, DEV, lambda _: {A: Change("append", (BASE,))})
         programs = {
-            f"{number}-{name}": _program(run, f"{number}-{name}", OPERATIONS[name])
+            f"{number}-{name}": _program(run, f"{number}-{name}", (OPERATIONS | RENAMES)[name])
             for number, name in enumerate(case.operations)
         }
         with scheduled(run.world, schedule):
@@ -186,7 +222,7 @@ def _violations(run: Play, case: Case) -> Iterator[str]:
         sweep.sweep(after, strict=True)
         yield from _wrong_rows(run, after, case, ids.MAIN, [name for name in case.operations if name in ON_MAIN])
         yield from _wrong_together(run, after, case)
-        yield from _branch(run, after, case)
+        yield from _names(run, after, case) if case.renames else _branch(run, after, case)
     except Exception as error:
         yield f"blocked: {type(error).__name__}: {error}"
     if any(path.startswith("__recovery/") for path in run.world.objects):
@@ -195,6 +231,10 @@ def _violations(run: Play, case: Case) -> Iterator[str]:
 
 def _wrong_rows(run: Play, after: SimulatedStore, case: Case, branch: str, names: list[str]) -> Iterator[str]:
     shown = sum((rows_of(after, branch, key) for key in (A, B)), Counter[str]())
+    yield from _unexplained(run, case, shown, branch, names)
+
+
+def _unexplained(run: Play, case: Case, shown: Counter[str], branch: str, names: list[str]) -> Iterator[str]:
     for number, name in enumerate(case.operations):
         mark = f"{number}-{name}"
         if name not in names:
@@ -235,6 +275,26 @@ def _branch(run: Play, after: SimulatedStore, case: Case) -> Iterator[str]:
     write(after, DEV, lambda _: {A: Change("append", ("after dev",))})
     if rows_of(after, DEV, A)["after dev"] != 1:
         yield "a write to the branch is not there"
+
+
+def _names(run: Play, after: SimulatedStore, case: Case) -> Iterator[str]:
+    """A branch that is renamed is there under one name, with its rows; each name has one branch or can get one."""
+    there = [ref.name for ref in after.branch_refs() if ref.name != ids.MAIN]
+    if sorted(there) != [name for name in (ASIDE, DEV, MOVED) if after.has_branch(name)]:
+        yield f"the listing shows {there}"
+    if not {"drop_dev", "renew_dev"} & set(case.operations):
+        shown = sum((rows_of(after, name, key) for name in there for key in (A, B)), Counter[str]())
+        yield from _unexplained(run, case, shown, "some branch", [*ON_BRANCH, *RENAMES])
+        if shown[BASE] != 1:
+            yield f"the rows of the branch are there {shown[BASE]} times"
+    for name in (DEV, MOVED):
+        if name not in there:
+            create_branch(after, name, ids.MAIN, None)
+        write(after, name, lambda _, name=name: {A: Change("append", (f"after {name}",))})  # type: ignore[misc]
+    for name, other in ((DEV, MOVED), (MOVED, DEV)):
+        rows = rows_of(after, name, A)
+        if (rows[f"after {name}"], rows[f"after {other}"]) != (1, 0):
+            yield f"writes to the branches are there as {rows}"
 
 
 def bounded(switches: tuple[int, ...]) -> Callable[[list[str]], tuple[str, str]]:

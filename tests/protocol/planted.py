@@ -16,7 +16,7 @@ from omnigraph.storage.commit.publish import Published, StagedPublish
 from omnigraph.storage.metadata import manifest
 from omnigraph.storage.metadata.branch_entries import BranchEntries, BranchEntry, _path, _text
 from omnigraph.storage.metadata.manifest import table_version_of
-from omnigraph.storage.recovery import finish_write, sweep
+from omnigraph.storage.recovery import finish_write
 from tests.protocol.store import SimulatedPublisher, SimulatedStore
 
 
@@ -88,11 +88,15 @@ DEFECTS: dict[str, tuple[tuple[tuple[str, ...], bool], Callable[[], list[Any]]]]
     ),
     "V3 a record whose versions are taken is kept": (
         (("append", "append"), False),
-        lambda: [patch.object(finish_write, "drop_void", _refuse), patch.object(sweep, "drop_void", _refuse)],
+        lambda: [patch.object(finish_write, "drop_void", _refuse)],
     ),
     "V4 versions that nobody shows are refused": (
         (("append", "append_other"), False),
         lambda: [patch.object(protocol, "clear_drift", _drift)],
+    ),
+    "a name is taken while a rename to it may still be decided": (
+        (("move_dev", "make_moved"), True),
+        lambda: [patch.object(branches, "_stop_rename", lambda *_: None)],
     ),
     "a publish forgets what it was computed on": (
         (("add_edge", "drop_node"), False),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -66,6 +67,11 @@ class SimulatedHandle:
         return self.process.world.do(self.process, f"{label} {self.path}", effect)
 
 
+def _tag(content: bytes) -> str:
+    """As an object store makes it: two objects of one content have one tag."""
+    return hashlib.sha256(content).hexdigest()
+
+
 class SimulatedObjects:
     """Small objects with conditional puts."""
 
@@ -74,12 +80,11 @@ class SimulatedObjects:
         self._all = process.world.objects
 
     def read(self, path: str) -> bytes | None:
-        found = self.read_versioned(path)
-        return found[0] if found else None
+        return cast(bytes | None, self._do(f"get {path}", lambda: self._all.get(path)))
 
     def read_versioned(self, path: str) -> tuple[bytes, str] | None:
-        found = self._do(f"get {path}", lambda: self._all.get(path))
-        return (found[0], str(found[1])) if found else None
+        found = self.read(path)
+        return (found, _tag(found)) if found is not None else None
 
     def write(self, path: str, content: bytes) -> None:
         self._do(f"put {path}", lambda: self._put(path, content))
@@ -92,10 +97,10 @@ class SimulatedObjects:
 
     def _put(self, path: str, content: bytes, *, absent: bool = False, tag: str | None = None) -> str | None:
         known = self._all.get(path)
-        if (absent and known is not None) or (tag is not None and (known is None or str(known[1]) != tag)):
+        if (absent and known is not None) or (tag is not None and (known is None or _tag(known) != tag)):
             return None
-        self._all[path] = (content, self._process.world.number())
-        return str(self._all[path][1])
+        self._all[path] = content
+        return _tag(content)
 
     def delete(self, path: str) -> None:
         self._do(f"delete {path}", lambda: self._all.pop(path, None))
@@ -140,6 +145,9 @@ class SimulatedTables:
         if found is None:
             raise CorruptGraph(f"{path} is missing")
         return found
+
+    def newest_number(self, _path: str, _branch: str | None, handle: SimulatedHandle) -> int:
+        return handle.latest_version
 
     def newest_or_none(self, path: str, branch: str | None = None) -> SimulatedHandle | None:
         number = self._do(f"open newest {path}", lambda: self._world.newest_number(path, branch))

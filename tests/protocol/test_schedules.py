@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.protocol.cases import ON_BRANCH, OPERATIONS, Case, bounded, killing, play, randomly, steps_of
+from tests.protocol.cases import ON_BRANCH, OPERATIONS, RENAMES, Case, bounded, killing, play, randomly, steps_of
 from tests.protocol.planted import DEFECTS, planted
 
 #: Two operations at once, each way round; those on a branch once with the branch there and once without.
@@ -19,6 +19,10 @@ PAIRS = [
     for one, other in itertools.product(OPERATIONS, repeat=2)
     for branch in ((True, False) if {one, other} & {"make_dev"} else (bool({one, other} & ON_BRANCH.keys()),))
 ]
+
+#: Renames against everything that a branch or its names can meet.
+_MET = ("append_dev", "drop_dev", "renew_dev", "recover", *RENAMES)
+PAIRS += [Case(pair, True) for pair in itertools.product(_MET, repeat=2) if set(pair) & RENAMES.keys()]
 
 #: Pairs of which every place of two changes from one to the other is tried in the quick run.
 CLOSE = [
@@ -30,6 +34,9 @@ CLOSE = [
     Case(("append_dev", "renew_dev"), True),
     Case(("make_dev", "make_dev")),
     Case(("append_both", "recover")),
+    Case(("move_dev", "make_moved"), True),
+    Case(("move_dev", "move_dev"), True),
+    Case(("move_and_back", "append_dev"), True),
 ]
 
 
@@ -69,9 +76,9 @@ def test_three_processes_in_any_order_harm_nothing(seed: int) -> None:
 
 
 def _random(seed: int) -> list[str]:
-    names = list(OPERATIONS)
+    names = list(OPERATIONS if seed % 3 else _MET)
     chosen = tuple(names[(seed * 7 + place * (seed // 5 + 3)) % len(names)] for place in range(3))
-    return play(Case(chosen, bool(set(chosen) & ON_BRANCH.keys())), randomly(seed))
+    return play(Case(chosen, bool(set(chosen) & (ON_BRANCH | RENAMES).keys())), randomly(seed))
 
 
 @pytest.mark.parametrize("defect", DEFECTS)

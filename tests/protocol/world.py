@@ -49,6 +49,11 @@ class Version:
     transaction_properties: dict[str, str]
     kind: str
 
+    @property
+    def operation(self) -> str:
+        """What the transaction did. Nothing here is upkeep, which Lance tells by the class of the operation."""
+        return self.kind
+
 
 @dataclass(slots=True)
 class Process:
@@ -63,7 +68,7 @@ class Process:
 class World:
     """Everything that the processes share."""
 
-    objects: dict[str, tuple[bytes, int]] = field(default_factory=dict)
+    objects: dict[str, bytes] = field(default_factory=dict)
     lineages: dict[tuple[str, str | None], dict[int, Version]] = field(default_factory=dict)
     refs: dict[tuple[str, str], tuple[str | None, int]] = field(default_factory=dict)
     changes: dict[str, Change] = field(default_factory=dict)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import pytest
@@ -14,6 +13,7 @@ from omnigraph.query import check_query, parse_queries
 from omnigraph.query.lint_queries import lint
 from omnigraph.query.syntax.token_stream import MAX_DEPTH
 from tests.language.query.fixtures import read_cases, text_cases, wide_catalog, write_cases
+from tests.support.processor_time import processor_seconds
 
 CORPUS = [
     *(case.query for case in read_cases()),
@@ -152,7 +152,4 @@ def test_a_megabyte_takes_a_few_seconds_at_most(shape: str) -> None:
 
 
 def seconds(text: str) -> float:
-    """Processor time, which other programs of a shared machine do not change."""
-    start = time.process_time()
-    outcome(text)
-    return time.process_time() - start
+    return processor_seconds(lambda: outcome(text))

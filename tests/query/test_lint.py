@@ -29,6 +29,24 @@ def test_schema_source_is_shown() -> None:
     assert from_graph.to_dict()["schema_source"] == {"kind": "graph", "uri": "s3://b/g.omni"}
 
 
+def test_a_pattern_of_a_write_counts_as_read() -> None:
+    text = "query u($c: String) { match { $p: Person { city: $c }  $p $m:memberOf $t } update $m set { role: null } }"
+    operation = lint(text, small_catalog()).results[0].operation
+    assert operation is not None
+    shown = operation.to_dict()
+    assert shown["writes"] == [{"kind": "edge", "type_name": "MemberOf"}]
+    assert shown["reads"] == [
+        {"kind": "edge", "type_name": "MemberOf"},
+        {"kind": "node", "type_name": "Person"},
+        {"kind": "node", "type_name": "Team"},
+    ]
+
+
+def test_an_update_of_found_nodes_covers_what_it_sets() -> None:
+    text = "query u($h: String) { match { $t: Team  $p memberOf $t } update $t set { budget: 1 } }"
+    assert lint(text, small_catalog()).findings == ()
+
+
 def test_an_update_that_is_wrong_covers_nothing() -> None:
     text = (
         "query u($h: String) { update Person set { age: 1 } where handle = $h }\n"

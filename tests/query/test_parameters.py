@@ -111,6 +111,28 @@ def test_missing_parameters_are_found_even_when_unused() -> None:
         bind_params(query("$a: I32, $b: I32"), {"a": 1})
 
 
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [
+        ({"handel": "ana"}, "did you mean 'handle'?"),
+        ({"$handle": "ana"}, "did you mean 'handle'?"),
+        ({"handle": "ana", "zzz": {}}, "known: handle, limit"),
+        ({3: 3}, "known: handle, limit"),
+    ],
+)
+def test_unknown_parameters_are_refused(given: dict[str, object], hint: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        bind_params(query("$handle: String?, $limit: I32?"), given)
+    assert caught.value.message == f"query 'q' has no parameter '{list(given)[-1]}'"
+    assert caught.value.hint == hint
+    assert caught.value.details["parameter"] == str(list(given)[-1])
+
+
+def test_a_query_without_parameters_takes_none() -> None:
+    with pytest.raises(ParameterError, match=r"query 'q' has no parameter 'x' \(it takes none\)"):
+        bind_params(query(""), {"x": 1})
+
+
 @pytest.mark.parametrize("part", ["limit $n", "offset $n"])
 def test_row_counts_are_not_negative(part: str) -> None:
     assert bind_params(query("$n: I32", part), {"n": 0}) == {"n": 0}

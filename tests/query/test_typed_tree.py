@@ -25,6 +25,7 @@ from omnigraph.query.typed import (
     Operator,
     ParamRef,
     PropertyRef,
+    RowTest,
     TextMatch,
     TextScore,
     Traversal,
@@ -293,6 +294,7 @@ def test_update_and_edge_insert() -> None:
     update = write("query q($h: String) { update Person set { age: 3, seen: now() } where handle != $h }").statements[0]
     assert isinstance(update, UpdateNode)
     assert [assignment.property for assignment in update.assignments] == ["age", "seen"]
+    assert isinstance(update.where, RowTest)
     assert (update.where.column, update.where.operator) == ("handle", Operator.NE)
     insert = write('query q($h: String) { insert Follows { to: "b", weight: 1, from: $h } }').statements[0]
     assert isinstance(insert, InsertEdge)

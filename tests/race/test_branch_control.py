@@ -137,7 +137,7 @@ def storm(uri: str, folder: Path, generations: int, writers: int, env: dict[str,
             stack.callback(child.kill)
             children.append(child)
         for (role, _), child in zip(roles, children, strict=True):
-            errors, complaint = child.communicate(timeout=240)
+            errors, complaint = child.communicate(timeout=900)
             assert child.returncode == 0, f"the {role} failed: {complaint[-3000:]}"
             surprising = set(errors.split()) - _OF_A_BRANCH_THAT_IS_GONE
             assert not surprising, f"the {role} met {surprising}"

@@ -29,7 +29,7 @@ def copier(graph: og.Graph) -> Mirror:
 def test_a_process_that_finds_newer_commits_copied_does_not_copy_them_again(tmp_path: Path) -> None:
     graph = people(tmp_path / "graph", "ana", actor="act-anna")
     news = [news_of(graph, name) for name in ("bo", "cy")]
-    graph.close()
+    graph._store.mirror.flush()
     late = copier(graph)
     for item in news:
         late._copy("main", [item])
@@ -50,7 +50,7 @@ def test_several_that_copy_the_same_history_leave_each_commit_once(branch: str, 
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(copy, range(4)))
-    graph.close()
+    graph._store.mirror.flush()
     assert_mirrored(graph, branch)
 
 
@@ -64,7 +64,7 @@ def test_a_branch_that_was_made_again_gets_a_copy_of_its_own(tmp_path: Path) -> 
     graph.branches.create("review/a")
     for name in ("di", "el"):
         copies._copy("review/a", [news_of(graph, name, "review/a")])
-    graph.close()
+    graph._store.mirror.flush()
     assert_mirrored(graph, "review/a")
 
 
@@ -75,7 +75,7 @@ def test_commits_of_several_branches_in_turn_leave_each_commit_and_each_actor_on
     for number in range(6):
         branch = ("main", "side")[number % 2]
         copies._copy(branch, [news_of(graph, f"p{number}", branch)])
-    graph.close()
+    graph._store.mirror.flush()
     assert_mirrored(graph, "main")
     assert_mirrored(graph, "side")
 
@@ -91,5 +91,5 @@ def test_a_copy_that_comes_after_its_branch_went_or_was_made_anew_is_none(tmp_pa
     graph.branches.create("review/a")
     new = news_of(graph, "cy", "review/a")
     late._copy("review/a", [old, new])
-    graph.close()
+    graph._store.mirror.flush()
     assert_mirrored(graph, "review/a")

@@ -179,7 +179,7 @@ def test_files_without_a_ref_do_not_block_the_name(store: str, tmp_path: Path, r
     graph.branches.create(NAME)
     put(graph, 10)
     put(graph, 11)
-    graph.close()
+    graph._store.mirror.flush()
     location = graph.snapshot(NAME).tables["node:Person"].location
     graph._store.tables.drop_branch("__manifest", NAME)
     for path in (location, "_graph_commits.lance"):

@@ -12,7 +12,7 @@ from omnigraph.schema.catalog import (
     NodeType,
     Property,
 )
-from omnigraph.schema.evolve.compare_declarations import bounds_text, literal_text
+from omnigraph.schema.literals import bounds_text, literal_text
 
 _INDENT = "    "
 

@@ -37,8 +37,8 @@ Columns = dict[str, dict[str, PropertyType]]
 @given(drafts(), st.integers(0, 2**32))
 def test_the_same_schema_in_other_words_needs_no_step(draft: Draft, seed: int) -> None:
     before = compile_schema(draft.text())
-    assert plan_change(before, before) == SchemaPlan(True, ())
-    assert plan_change(before, compile_schema(draft.another_text(seed))) == SchemaPlan(True, ())
+    for plan in (plan_change(before, before), plan_change(before, compile_schema(draft.another_text(seed)))):
+        assert (plan.supported, plan.steps) == (True, ())
 
 
 @given(drafts(), drafts())
@@ -97,6 +97,7 @@ def test_a_plan_says_what_it_is_as_json_and_as_its_first_refusal() -> None:
     assert (found["supported"], found["step_count"], len(found["steps"])) == (False, 3, 3)
     assert plan.first_refusal() == (
         "[OG-MF-103] adding required property 'A.email' requires a backfill and is not supported in schema migration v1"
+        "; with @default(…) the rows get a value"
     )
     assert plan_change(before, before).to_dict() == {"supported": True, "step_count": 0, "steps": []}
     assert plan_change(before, before).first_refusal() is None

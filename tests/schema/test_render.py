@@ -14,5 +14,5 @@ def test_rendered_text_means_the_same(draft: Draft) -> None:
     compiled = compile_schema(draft.text())
     again = compile_schema(render(compiled.catalog))
     assert again.catalog == compiled.catalog
-    assert again.hash == compiled.hash
+    assert again.hashes[1] == compiled.hashes[1]  # the spelling that says no more than the meaning
     assert render(again.catalog) == again.source

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +10,7 @@ from omnigraph.errors import CatalogError, SchemaError, SchemaSyntaxError
 from omnigraph.schema import CompiledSchema, compile_schema
 from tests.schema.library import LIBRARY
 from tests.schema.strategies import Draft, drafts
+from tests.support.processor_time import processor_seconds
 
 _SIZE = 64 << 10
 _TOKENS = (
@@ -94,9 +93,9 @@ def test_any_damage_has_an_answer(draft: Draft, data: st.DataObject) -> None:
     ],
 )
 def test_large_text_is_answered_within_a_second(text: str) -> None:
-    started = time.process_time()
-    assert _answer(text) is not None
-    assert time.process_time() - started < 1
+    answers = []
+    assert processor_seconds(lambda: answers.append(_answer(text))) < 1
+    assert answers != [None]
 
 
 def test_every_prefix_of_a_schema_has_an_answer() -> None:

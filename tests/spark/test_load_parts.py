@@ -36,7 +36,7 @@ from omnigraph.spark.messages import (
 )
 from omnigraph.write.change import Mode
 from omnigraph.write.load.load_source import Format, Part
-from omnigraph.write.load.valid_rows import LINE
+from omnigraph.write.load.valid_rows import LINE, Reading
 
 CATALOG = compile_schema("node P { k: String @key }  node Q { t: String? }  edge E: P -> Q @card(0..2)").catalog
 
@@ -56,7 +56,7 @@ def test_every_line_belongs_to_exactly_one_split(
     found: list[tuple[int, str]] = []
     before = 0
     for start in range(0, max(total, 1), size):
-        split = ParsedSplit(CATALOG, part, Split(0, size, start, min(start + size, total)), before + 1, 100)
+        split = ParsedSplit(CATALOG, part, Split(0, size, start, min(start + size, total)), before + 1, Reading(100))
         for parsed in split:
             assert not parsed.violations
             for batch in parsed.rows.get("node:Q", ()):

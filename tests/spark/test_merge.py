@@ -110,6 +110,13 @@ def broken_sets(graph: og.Graph) -> None:
     write(graph, "main", people("z", email=pa.array(["m@"])), edges("s2", "s3", src="p1"))
 
 
+def conflicts_of_every_kind(graph: og.Graph) -> None:
+    every_row_conflict(graph)
+    broken_sets(graph)
+    write(graph, "a", gone("node:Person", "p4"))
+    write(graph, "main", people("p4", age=ages(9)), edges("left", dst="p4"))
+
+
 def nothing(graph: og.Graph) -> None:
     write(graph, "main", people("own"))
 
@@ -243,13 +250,14 @@ def test_a_merge_too_large_for_one_process_is_carried(
     with pytest.raises(ResourceLimitExceeded) as caught:
         branches.merge(engine="embedded")
     assert "engine='spark'" in (caught.value.hint or "")
-    result = ogs.merge(graph, "a", delete_branch=True)
+    result = ogs.merge(graph, "a", delete_branch=True, message="all of them")
     assert (result.outcome, result.tables["node:Person"].inserted, result.branch_deleted) == ("fast_forward", 100, True)
+    assert (graph.commits.head().kind, graph.commits.head().message) == ("merge", "all of them")
     assert graph.branches.list() == ["main"]
     assert jobs == [3]
 
 
-@pytest.mark.parametrize("change", [both_sides, every_row_conflict])
+@pytest.mark.parametrize("change", [both_sides, every_row_conflict, conflicts_of_every_kind])
 def test_a_dry_run_tells_what_the_embedded_one_tells(
     tmp_path: Path, jobs: list[int], change: Callable[[og.Graph], None]
 ) -> None:

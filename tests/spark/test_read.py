@@ -17,8 +17,9 @@ import omnigraph as og
 from omnigraph import limits
 from omnigraph import spark as ogs
 from omnigraph.errors import InputError, TypeNotFound
+from omnigraph.history.state_at import moment_of
 from omnigraph.spark.data_source import DefaultSource, Reader
-from omnigraph.spark.frames import moment, pinned
+from omnigraph.spark.frames import pinned
 from omnigraph.spark.pushdown import push_filters
 from omnigraph.storage.tables.table_scan import TableAt, fragment_groups, scan_fragments
 from omnigraph.write.change import Change
@@ -111,11 +112,11 @@ def test_a_frame_stays_at_its_state(spark: SparkSession, tmp_path: Path) -> None
 
 
 def test_a_moment_is_spelled_as_text() -> None:
-    assert moment("17") == 17
-    assert moment("2025-01-02T03:04:05+00:00") == datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
-    assert moment("2025-01-02") == datetime(2025, 1, 2, tzinfo=UTC)
-    assert moment("01M7GSX4K3XEK645WZ7TJFQKCE") == "01M7GSX4K3XEK645WZ7TJFQKCE"
-    assert moment("manifest:main:v3") == "manifest:main:v3"
+    assert moment_of("17") == 17
+    assert moment_of("2025-01-02T03:04:05+00:00") == datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
+    assert moment_of("2025-01-02") == datetime(2025, 1, 2, tzinfo=UTC)
+    assert moment_of("01M7GSX4K3XEK645WZ7TJFQKCE") == "01M7GSX4K3XEK645WZ7TJFQKCE"
+    assert moment_of("manifest:main:v3") == "manifest:main:v3"
 
 
 @pytest.mark.parametrize(
@@ -152,8 +153,8 @@ def test_shares_are_balanced_and_complete(things: og.Graph, monkeypatch: pytest.
     halves = fragment_groups(table)
     assert [len(group) for group in halves] == [2, 2]
     assert [number for group in halves for number in group] == [number for group in whole for number in group]
-    assert len(Reader(table, ["name"], DefaultSource({"path": things.uri, "type": "Thing", "columns": "name"}).schema())
-               .partitions()) == 2  # fmt: skip
+    schema = DefaultSource({"path": things.uri, "type": "Thing", "columns": "name"}).schema()
+    assert len(Reader(table, ["name"], schema, lease=None).partitions()) == 2
 
 
 FILTERS: list[tuple[ds.Filter, Any]] = [
@@ -234,3 +235,20 @@ def test_executors_read_from_s3(spark: SparkSession, s3_root: str) -> None:
         assert names(ogs.read(graph, "Thing").where("n > 2")) == ["t003", "t004"]
         text = "query q() { match { $a: Thing  $a.n > 2 } return { $a.name as n } order { $a.name } }"
         assert [row["n"] for row in ogs.query(graph, text).collect()] == ["t003", "t004"]
+
+
+def test_a_tag_names_the_state_of_reads_queries_and_exports(spark: SparkSession, tmp_path: Path) -> None:
+    graph = og.init(tmp_path / "g", "node Thing { name: String @key }")
+    graph.load([{"name": "a"}, {"name": "b"}], "append", type="Thing")
+    graph.tags.create("2026/q3")
+    graph.load([{"name": "c"}], "append", type="Thing")
+    options = {"type": "Thing", "at": "tag:2026/q3"}
+    frame = spark.read.format("omnigraph").options(**options).load(graph.uri)
+    assert sorted(row.name for row in frame.collect()) == ["a", "b"]
+    assert ogs.read(graph, "Thing", at="tag:2026/q3").count() == 2
+    text = "query q() { match { $t: Thing } return { count($t) as n } }"
+    assert [row.n for row in ogs.query(graph, text, at="tag:2026/q3").collect()] == [2]
+    ogs.export(graph, str(tmp_path / "then.jsonl"), at="tag:2026/q3")
+    assert (tmp_path / "then.jsonl").read_text() == graph.export(at="tag:2026/q3").text
+    with pytest.raises(AnalysisException, match=r"there is no tag '2026/q4'"):
+        spark.read.format("omnigraph").options(type="Thing", at="tag:2026/q4").load(graph.uri).collect()

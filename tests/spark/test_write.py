@@ -167,6 +167,15 @@ def test_what_was_read_is_written_bit_by_bit(spark: SparkSession, tmp_path: Path
         assert two.export().text == one.export().text
 
 
+def test_a_write_says_what_it_did(graph: og.Graph, spark: SparkSession) -> None:
+    rows = people(spark, ("ana", 3, None), ("new", 4, None)).write.format("omnigraph")
+    rows.options(type="Person", mode="merge", message="a frame").mode("append").save(graph.uri)
+    done = graph.commits.head()
+    assert (done.kind, done.message, str(done.rows["node:Person"])) == ("load", "a frame", "+1 ~1")
+    ogs.load(graph, {"Person": people(spark, ("newer", 4, None))}, "append", message="loaded")
+    assert graph.commits.head().summary == 'load: Person +1 "loaded"'
+
+
 def test_overwriting_with_no_rows_empties_the_type(graph: og.Graph, spark: SparkSession) -> None:
     save(people(spark), graph, "Person", "overwrite")
     assert ages(graph) == {}

@@ -223,7 +223,7 @@ def test_an_endpoint_that_does_not_answer_is_a_typed_error_in_bounded_time(monke
 def test_an_endpoint_that_goes_away_fails_the_next_write_in_bounded_time() -> None:
     with moto_server("short-lived") as server:
         graph = people(f"{server.url}/g", "a")
-        graph.close()
+        graph._store.mirror.flush()
     with pytest.MonkeyPatch.context() as patch:
         for name, value in server.env().items():
             patch.setenv(name, value)

@@ -13,6 +13,7 @@ from omnigraph import limits
 from omnigraph.errors import InputError
 from omnigraph.storage.delta import Method, TableDelta, compare_states, table_delta
 from omnigraph.storage.metadata.manifest import table_version_of
+from omnigraph.storage.tables import stage_rows
 from omnigraph.storage.tables.row_lookup import find_rows
 from omnigraph.write.change import Change, Mode
 from tests.support.table_histories import KEY, SCHEMA, State, TableHistory, naive_delta
@@ -189,3 +190,9 @@ def test_a_column_that_was_dropped_and_made_again_is_compared_in_full(tmp_path: 
 
 def test_deltas_are_the_same_on_an_object_store(s3_root: str) -> None:
     _compare_all(TableHistory(s3_root, 3).grow(6), 8)
+
+
+def test_every_method_agrees_where_lists_of_versions_are_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage_rows, "_LONG_LIST", 60)
+    used = _compare_all(TableHistory(tmp_path / "g", 20).grow(18), pairs=40)
+    assert used["versions"] > 5

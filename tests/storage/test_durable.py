@@ -40,7 +40,7 @@ branch = sys.argv[2]
 if branch != "main":
     graph.branches.create(branch)
 graph.write([persons("warm")], branch=branch)
-graph.close()
+graph._store.mirror.flush()
 os.mkdir(sys.argv[1] + ".begin")
 graph.write([persons("a", "c", mode="merge"), knows(("a", "b"))], branch=branch)
 os.mkdir(sys.argv[1] + ".acknowledged")

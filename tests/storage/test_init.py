@@ -80,7 +80,7 @@ def test_the_first_manifest_version_is_complete(tmp_path: Path) -> None:
     assert os.path.exists("/" + details["manifest_path"].lstrip("/"))
     genesis = next(row for row in rows.values() if row["object_type"] == "graph_commit")
     assert (genesis["table_key"], genesis["table_version"], genesis["table_branch"]) == ("", 1, None)
-    assert set(json.loads(genesis["metadata"])) == {"actor_id", "created_at"}
+    assert set(json.loads(genesis["metadata"])) == {"actor_id", "created_at", "kind"}
     head = json.loads(rows["graph_head:main"]["metadata"])
     assert (head["head_commit_id"], rows["graph_head:main"]["table_key"]) == (genesis["object_id"], "")
     assert len(rows) == 4 * 2 + 2

@@ -19,6 +19,7 @@ from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import commit_log, manifest
+from omnigraph.storage.metadata.commit_note import RowCounts
 from omnigraph.storage.metadata.manifest import Commit, Pin, fold
 from omnigraph.storage.tables.datasets import TableVersion, as_dataset
 from omnigraph.storage.tables.stage_columns import stage_new
@@ -37,7 +38,7 @@ def _graph(root: Path) -> og.Graph:
 def _run(
     store: GraphStore, prepare: Callable[[Workspace], Prepared[None]], kind: WriterKind = WriterKind.BRANCH_MERGE
 ) -> Commit:
-    commit = run(store, Write(ids.MAIN, kind, "act-anna", prepare)).commit
+    commit = run(store, Write(ids.MAIN, kind, "act-anna", prepare, message="why", done="restore")).commit
     assert commit is not None
     return commit
 
@@ -194,6 +195,7 @@ def test_whoever_finishes_an_interrupted_publish_shows_exactly_the_same(tmp_path
     assert graph.recover() == 1
     head = graph.commits.head()
     assert (head.id, head.actor, head.labels) == (record.commit.id, "act-anna", {"job": "7"})
+    assert (head.kind, head.message, head.rows) == ("restore", "why", {"node:Person": RowCounts(deleted=1)})
     assert head.merged_parent == source.id
     graph.branches.delete("side")
     assert graph.commits.get(source.id) == source

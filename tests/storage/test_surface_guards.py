@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -20,7 +21,7 @@ from obstore.store import LocalStore
 
 from omnigraph.storage.commit import sidecar
 from omnigraph.storage.objects.object_store import parse_location
-from omnigraph.storage.tables.datasets import Tables, TableVersion, version_file
+from omnigraph.storage.tables.datasets import Tables, TableVersion, maker, version_file
 from omnigraph.storage.tables.stage_rows import StagedTransaction
 from tests.support.small_graphs import run_child
 from tests.support.transactions import transaction_of
@@ -437,3 +438,20 @@ def test_blob_columns_keep_null_and_empty_apart_and_large_values_in_files_of_the
     assert table.scanner(blob_handling="all_binary").to_table().column("b").to_pylist() == values
     data_file = next((tmp_path / "t" / "data").glob("*.lance"))
     assert [path.stat().st_size for path in data_file.with_suffix("").iterdir()] == [200_000]
+
+
+def test_reading_a_transaction_leaves_the_handle_to_other_threads(tmp_path: Path) -> None:
+    table = lance.write_dataset(pa.table({"x": [1]}), str(tmp_path / "t"))
+    ended = threading.Event()
+
+    def read() -> None:
+        while not ended.is_set():
+            maker(table, 1)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    try:
+        assert {len(table.schema) for _ in range(2_000)} == {1}
+    finally:
+        ended.set()
+        thread.join()

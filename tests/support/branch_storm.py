@@ -29,7 +29,7 @@ def main(role: str, uri: str, folder: str, number: str) -> None:
         stop.touch()
         return
     graph = og.open(uri, mode="ro" if role == "reader" else "rw")
-    turns, newest = 0, -1
+    turns, newest, met = 0, -1, set[str]()
     while not stop.exists():
         try:
             if role == "reader":
@@ -37,9 +37,10 @@ def main(role: str, uri: str, folder: str, number: str) -> None:
             else:
                 graph.write(group_changes(ledgers.name(number, turns)), branch=BRANCH)
         except og.OmniGraphError as error:
-            print(type(error).__name__, flush=True)
+            met.add(type(error).__name__)
         turns += 1
     graph.close()
+    print(*met)  # once, at the end: nobody reads what a process says while the branch is still coming and going
 
 
 def make_and_delete(graph: og.Graph, generation: int) -> None:

@@ -125,7 +125,7 @@ def changes_of(diff: Diff) -> list[Change]:
     return found
 
 
-def state_of(graph: og.Graph, branch: str = "main", at: Any = None) -> dict[str, list[dict[str, Any]]]:
+def state_of(graph: og.Graph, branch: str | None = None, at: Any = None) -> dict[str, list[dict[str, Any]]]:
     """Every row of every type, in order."""
     snapshot = graph.snapshot(branch, at)
     return {key: sorted(snapshot.arrow(key).to_pylist(), key=lambda row: row["id"]) for key in snapshot.tables}

@@ -2,8 +2,10 @@
 
 Started with ``python -m tests.support.crash_child <uri> <branch> <ledger> <kind>=<operation> …``. Failpoints for the
 open come by the environment, those for the operations after it by a step ``arm=<failpoints>``. ``init`` makes the
-graph, ``create`` and ``delete`` make and remove the branch, ``open`` only opens. An operation that ends with an error
-or an interrupt says so in one line on standard output, and the next one runs.
+graph, ``create`` and ``delete`` make and remove the branch, ``tag`` and ``untag`` a tag of its newest state,
+``force_delete`` the branch with its tags, ``repair`` takes the options of a repair, ``optimize`` optimizes, ``open``
+only opens. An operation that ends with an error or an interrupt says so in one line on standard output, and the next
+one runs.
 """
 
 from __future__ import annotations
@@ -39,6 +41,18 @@ def _do(graph: og.Graph, branch: str, ledger: Ledger, kind: str, operation: str)
         graph.branches.create(branch)
     elif kind == "delete":
         graph.branches.delete(branch)
+    elif kind == "force_delete":
+        graph.branches.delete(branch, force=True)
+    elif kind == "tag":
+        graph.tags.create(operation, branch=branch)
+    elif kind == "untag":
+        graph.tags.delete(operation)
+    elif kind == "repair":
+        graph.repair(confirm=True, force=operation == "force", discard=operation == "discard")
+    elif kind == "rename":
+        graph.branches.rename(branch, operation)
+    elif kind == "optimize":
+        graph.optimize()
     elif kind != "open":
         perform(graph, kind, branch, ledger, operation)
 

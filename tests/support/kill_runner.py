@@ -37,9 +37,9 @@ def run_child(target: Target, *steps: str) -> list[str]:
     return said.splitlines()
 
 
-def kill_child(target: Target, step: str, failpoint: str) -> None:
-    """Run a child that dies at a failpoint inside a step."""
-    _expect_death(target, f"arm={failpoint}=kill", step)
+def kill_child(target: Target, step: str, failpoint: str, *, nth: int = 1) -> None:
+    """Run a child that dies inside a step when it comes by a failpoint for the n-th time."""
+    _expect_death(target, f"arm={failpoint}=kill@{nth}", step)
 
 
 def kill_opening(target: Target, failpoint: str, step: str = "open=", *, nth: int = 1) -> None:

@@ -27,6 +27,8 @@ def main(text: str) -> None:
                 graph.branches.create(order["name"], order["branch"])
             case "delete":
                 graph.branches.delete(order["name"])
+            case "rename":
+                graph.branches.rename(order["branch"], order["name"])
             case "merge":
                 graph.branches.merge(order["name"], order["branch"])
 

@@ -47,7 +47,7 @@ def without(table_key: str, *ids: str) -> Change:
     return Change(table_key, remove=pa.array(ids, pa.string()))
 
 
-def rows_of(graph: og.Graph, type_name: str, branch: str = "main", at: Any = None) -> dict[str, dict[str, Any]]:
+def rows_of(graph: og.Graph, type_name: str, branch: str | None = None, at: Any = None) -> dict[str, dict[str, Any]]:
     """Every row of a type by id. Fails when an id occurs twice."""
     rows = graph.snapshot(branch, at).arrow(type_name).to_pylist()
     found = {row["id"]: row for row in rows}
@@ -55,7 +55,7 @@ def rows_of(graph: og.Graph, type_name: str, branch: str = "main", at: Any = Non
     return found
 
 
-def ids_of(graph: og.Graph, type_name: str, branch: str = "main", at: Any = None) -> set[str]:
+def ids_of(graph: og.Graph, type_name: str, branch: str | None = None, at: Any = None) -> set[str]:
     return set(rows_of(graph, type_name, branch, at))
 
 

@@ -45,6 +45,9 @@ _FAIR = frozenset(
 )
 _MAY_BE_TOLD_LATE = _FAIR | {"LockTimeout", "StoreUnavailable"}
 
+#: What only those may hear who bring earlier rows back: the rows or their types were changed meanwhile.
+_FAIR_FOR = dict.fromkeys(("revert", "branch_restore"), frozenset({"MergeConflict", "MergeSchemaMismatch"}))
+
 
 @dataclass(frozen=True, slots=True)
 class StepEnd:
@@ -68,7 +71,7 @@ class Told:
 
     def complaints(self, *, overtook: bool) -> list[str]:
         """Answers that nobody should get from a store that works."""
-        fair = _FAIR if overtook else _MAY_BE_TOLD_LATE
+        fair = (_FAIR if overtook else _MAY_BE_TOLD_LATE) | _FAIR_FOR.get(self.kind, frozenset())
         wrong = [
             end
             for end in self.ends
@@ -89,6 +92,8 @@ class Case:
 
     Attributes:
         request: what the held request asked for.
+        noted: what was there before the two, and what others wrote beside or after them.
+        existed: whether the case's branch was there before.
         wrong: sentences about everything that must not be.
     """
 
@@ -96,9 +101,34 @@ class Case:
     other: str
     hold: Hold
     mode: Mode
+    ground: Ground
     request: str = ""
     told: list[Told] = field(default_factory=list)
+    noted: list[Operation] = field(default_factory=list)
+    existed: bool = False
     wrong: list[str] = field(default_factory=list)
+
+    @property
+    def kinds(self) -> tuple[str, str]:
+        return self.held, self.other
+
+    @property
+    def was_stopped_for_good(self) -> bool:
+        return self.mode in FATAL and bool(self.request)
+
+    @property
+    def overwrote(self) -> bool:
+        """Whether an overwrite of main was acknowledged."""
+        return any(
+            "main" in step.wipes and end.state == "acknowledged"
+            for told in self.told
+            for step, end in told.happenings()
+        )
+
+    def compare(self, shown: Values) -> list[str]:
+        """What does not fit: ``shown`` are all values of this case that the graph has now."""
+        before = self.noted[0].adds
+        return ledger_violations([*self.noted, *operations(self.ground, self.told, before)], shown)
 
     def __str__(self) -> str:
         ended = "; ".join(str(each) for each in self.told)
@@ -112,7 +142,7 @@ def operations(ground: Ground, told: list[Told], before: Values) -> list[Operati
     """What both writers did, as a ledger has it.
 
     What one put where another wiped may be there or not, whatever the two were told: it is noted as unknown, which
-    still means wholly or not at all. Two writers who bring the same values count as one.
+    still means wholly or not at all. Two writers who bring and take the same values count as one.
     """
     noted: dict[tuple[str, ...], Operation] = {}
     for writer in told:
@@ -120,21 +150,27 @@ def operations(ground: Ground, told: list[Told], before: Values) -> list[Operati
         for number, (step, end) in enumerate(writer.happenings()):
             adds = step.adds(ground, writer.mark)
             removes = step.removes(ground, writer.mark)
-            if step.wipes == "main":
-                removes = {name: values for name, values in before.items() if name in adds}
-            if step.wipes == "spare":
+            if "main" in step.wipes:
+                removes = {
+                    name: values for name, values in before.items() if name in adds or name.startswith("merged ")
+                }
+            if "spare" in step.wipes:
                 removes = {name: values for name, values in before.items() if name == f"main node:{ground.spare}"}
             state: State = "started" if end.state == "unknown" or end.state == "broken" else end.state
             if state == "acknowledged" and _wiped(step.place, others):
                 state = "started"
             operation = Operation(f"{writer.mark}.{number}", adds, removes, state)
-            same = tuple(sorted(f"{name} {value}" for name, values in adds.items() for value in values))
+            same = (*_listed("+", adds), *_listed("-", removes))
             noted[same or (operation.name,)] = _joined(noted.get(same), operation) if same else operation
     return list(noted.values())
 
 
+def _listed(sign: str, values: Values) -> list[str]:
+    return sorted(f"{sign}{name} {value}" for name in values for value in values[name])
+
+
 def _wiped(place: Place, others: list[tuple[Step, StepEnd]]) -> bool:
-    return any(step.wipes == place and end.state != "refused" for step, end in others)
+    return any(place in step.wipes and end.state != "refused" for step, end in others)
 
 
 def _joined(first: Operation | None, second: Operation) -> Operation:

@@ -37,10 +37,11 @@ def main() -> None:
             answer = "no graph is open"
         elif command == "run":
             answer = _run(graph, *given)
+        elif command == "flush":
+            graph._store.mirror.flush()
         else:
             graph.close()
-            if command == "close":
-                graph = None
+            graph = None
         print(json.dumps(answer), flush=True)
 
 

@@ -21,8 +21,9 @@ def main(held: str, other: str, named: str, number: str = "1", part: str = "", a
     hold = Hold(int(number), ANY if which == "all" else WRITES, part, after)
     with s3_server() as server, takeover_rig(server, f"{server.url}/{uuid4().hex}") as place:
         case = place.play(held, other, hold, mode)
-        print(case, "" if case.wrong else "all is well", sep="\n    ")
-    return 1 if case.wrong else 0
+        place.prove()
+        print(case, place.wrong() or "all is well", sep="\n    ")
+        return 1 if place.wrong() else 0
 
 
 if __name__ == "__main__":

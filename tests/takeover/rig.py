@@ -1,14 +1,14 @@
 """A graph on an S3 server, a writer behind a proxy that holds its requests, and one that talks to the server directly.
 
 Both writers are processes that stay. `TakeoverRig.play` runs one case: the first is held at a request, the second takes
-over and is told how it ended, the request ends, the first goes on. Then a third handle must find everything explained
-and must be able to write everywhere.
+over and is told how it ended, the request ends, the first goes on. The next case is played on the same graph, by the
+same handles. At the end a third handle must find everything of every case explained, and all must be able to write.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +18,7 @@ from omnigraph import failpoints
 from omnigraph.errors import RecoveryRequired
 from tests.support.actors import ANSWER_SECONDS, Actor, acting
 from tests.support.holding_proxy import Hold, HoldingProxy
-from tests.support.ledger import Operation
+from tests.support.ledger import Operation, Values
 from tests.support.s3_server import S3Server
 from tests.support.waiting import wait_until
 from tests.takeover import writers
@@ -30,10 +30,9 @@ from tests.takeover.case import (
     StepEnd,
     Told,
     branch_violations,
-    ledger_violations,
-    operations,
 )
-from tests.takeover.writers import ACTOR, SCHEMA, SCHEMA_KINDS, WRITERS, Ground
+from tests.takeover.shown import branches_of, compare
+from tests.takeover.writers import ACTOR, SCHEMA, SCHEMA_KINDS, WRITERS, Ground, Need
 
 CHILD = "tests.takeover.child"
 
@@ -52,8 +51,12 @@ MOST = 200
 class TakeoverRig:
     """Plays cases one after another, on one graph as long as nothing is wrong with it.
 
+    What a writer is told is judged after every case. Rows and branches are compared when the graph is left and at the
+    end, for each case by the marks of its rows; at once after a case that takes away what earlier ones put, and after
+    one that is told something wrong. Then the whole graph is proved.
+
     Attributes:
-        thorough: prove the whole graph after every case, and not only its rows.
+        thorough: compare also before anybody writes again, let the held writer write on, and delete the branches.
     """
 
     server: S3Server | None
@@ -66,6 +69,8 @@ class TakeoverRig:
     held: Actor | None = None
     other: Actor = field(init=False)
     played: list[Case] = field(default_factory=list)
+    unsound: list[str] = field(default_factory=list)
+    _unsettled: list[Case] = field(default_factory=list)
     _third: og.Graph | None = None
     _has_no_branches: bool = False
     _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
@@ -76,7 +81,8 @@ class TakeoverRig:
 
     def begin(self) -> None:
         """A new test: nothing was played yet, and the first case gets a graph of its own."""
-        self.played.clear()
+        for noted in (self.played, self.unsound, self._unsettled):
+            noted.clear()
         self.uri = ""
         if self.server is not None and self.server.is_slow_when_full:
             self.server.reset()
@@ -111,46 +117,49 @@ class TakeoverRig:
 
     def play(self, held: str, other: str, hold: Hold, mode: Mode = "late") -> Case:
         """One case. Without a request that matches, the writers come one after the other and nothing is held."""
-        case = Case(held, other, hold, mode)
+        number = next(self._numbers)
+        case = Case(held, other, hold, mode, Ground(number, _is_based(held, other)))
+        case.told = [Told(held, f"a{number}", []), Told(other, f"b{number}", [])]
         self.played.append(case)
-        ground = Ground(next(self._numbers))
         try:
-            self._play(case, ground, hold)
+            self._arrange(case)
+            self._play(case)
         except (og.OmniGraphError, TimeoutError, AssertionError) as error:
             case.wrong.append(f"the case came to no end: {type(error).__name__}: {error}")
             self._start_anew()
+        else:
+            first, second = case.told
+            case.wrong += first.complaints(overtook=False) + second.complaints(overtook=True)
+            self._unsettled.append(case)
+        if case.wrong or self._must_settle(case):
+            self._settle()
         if case.wrong:
             self.uri = ""
         return case
 
     def wrong(self) -> str:
         """Everything that went wrong in any case, one line each that repeats it, and the reasons below."""
-        return "\n".join(str(case) for case in self.played if case.wrong)
+        return "\n".join([*(str(case) for case in self.played if case.wrong), *self.unsound])
 
-    def _play(self, case: Case, ground: Ground, hold: Hold) -> None:
-        first, second = Told(case.held, f"a{ground.number}", []), Told(case.other, f"b{ground.number}", [])
-        noted = self._arrange(ground, first, second)
-        case.told = [first, second]
+    def _play(self, case: Case) -> None:
+        first, second = case.told
+        number = case.ground.number
         assert self.held is not None
-        with self.proxy.holding(hold):
-            self.held.tell("run", case.held, ground.number, first.mark, False)
+        with self.proxy.holding(case.hold):
+            self.held.tell("run", case.held, number, first.mark, False)
             if not self._is_held():
                 first.ends = step_ends(self.held.answer())
                 self.held.tell("flush")  # what it does after it answered can be held too
                 self._is_held()
             if self.proxy.holds:
                 self._stop(case)
-            second.ends = step_ends(self.other.ask("run", case.other, ground.number, second.mark, True))
+            second.ends = step_ends(self.other.ask("run", case.other, number, second.mark, True))
             self.proxy.release(ENDS[case.mode])
-            if case.mode in FATAL and case.request:
+            if case.was_stopped_for_good:
                 first.ends = first.ends or [StepEnd("unknown", "killed")]
                 self._start_again()
             else:
                 self._await_end(case, first)
-        if self.thorough and not (case.mode in FATAL and case.request):
-            noted += self._go_on_writing(case, ground)
-        case.wrong += first.complaints(overtook=False) + second.complaints(overtook=True)
-        self._check(case, ground, noted)
 
     def _is_held(self) -> bool:
         """Wait until the request is held, or the writer is through without it."""
@@ -182,68 +191,103 @@ class TakeoverRig:
             self.held.tell("flush")
         self.held.answer()
 
-    def _go_on_writing(self, case: Case, ground: Ground) -> list[Operation]:
-        """The held writer is alive and writes at once, with the handle that it has."""
-        assert self.held is not None
-        mark = f"w{ground.number}"
-        end = step_ends(self.held.ask("run", "insert", ground.number, mark, True))[0]
-        self.held.ask("flush")
-        if end.state != "acknowledged":
-            case.wrong.append(f"the held writer cannot write any more: {end.name}: {end.text}")
-            return [Operation(mark, writers.pair_values(mark))]
-        return [Operation(mark, writers.pair_values(mark), state="acknowledged")]
-
-    def _arrange(self, ground: Ground, *told: Told) -> list[Operation]:
-        """A graph with what both writers need; both have it open. Returns what is there, as operations."""
-        wants_no_branches = bool({each.kind for each in told} & SCHEMA_KINDS)
+    def _arrange(self, case: Case) -> None:
+        """A graph with what both writers need; both have it open. The case notes what is there."""
+        ground, needs = case.ground, _needs(*case.kinds)
+        wants_no_branches = not SCHEMA_KINDS.isdisjoint(case.kinds)
         if not self.uri or wants_no_branches != self._has_no_branches:
+            self.prove()
             self.uri, self._has_no_branches = f"{self.root}/{ground.number}", wants_no_branches
             og.init(self.uri, SCHEMA, actor=ACTOR).close()
-        needs = frozenset().union(*(WRITERS[each.kind].needs for each in told))
+        elif _wipes_main(case):
+            self._settle()
         graph = self._handle(new=False)
-        for each in told:
-            if "old" in WRITERS[each.kind].needs:
-                writers.insert(graph, writers.old(each.mark))
+        there: dict[str, list[str]] = {}
+        for told in case.told:
+            if "old" in WRITERS[told.kind].needs:
+                writers.insert(graph, writers.old(told.mark))
+                _add(there, writers.pair_values(writers.old(told.mark)))
         if "spare" in needs:
             graph.schema.apply(graph.schema.text + writers.spare_line(ground))
             writers.insert_spare(graph, ground, f"s{ground.number}")
-        makes_it = WRITERS[told[0].kind].steps[0].makes == "create"
+            _add(there, {f"main node:{ground.spare}": [f"s{ground.number}"]})
+        makes_it = WRITERS[case.held].steps[0].makes == "create"
         if needs & {"branch", "base"} and not makes_it:
             graph.branches.create(ground.branch)
-            if "base" in needs and "branch" not in needs:
+            case.existed = True
+            if ground.based:
                 writers.insert(graph, ground.base, ground.branch)
+                _add(there, ground.on_branch(ground.base))
+        case.noted = [Operation("before", there, state="acknowledged")]
+        self._open_everywhere()
+        if "dead" in needs:
+            case.noted.append(Operation("dead", writers.pair_values(f"dead{ground.number}")))
+            _leave_a_dead_write(graph, f"dead{ground.number}")
+
+    def _open_everywhere(self) -> None:
         self.ready()
         assert self.held is not None
         opening = [actor for actor in (self.held, self.other) if actor.has_open != self.uri]
         for actor in opening:
             actor.tell("open", self.uri)
-        before = writers.present(graph, ground)
         for actor in opening:
             assert actor.answer()["name"] == "done"
             actor.has_open = self.uri
-        noted = [Operation("before", before, state="acknowledged")]
-        if "dead" in needs:
-            noted.append(Operation("dead", writers.pair_values(f"dead{ground.number}")))
-            _leave_a_dead_write(graph, f"dead{ground.number}")
-        return noted
 
-    def _check(self, case: Case, ground: Ground, noted: list[Operation]) -> None:
+    def _must_settle(self, case: Case) -> bool:
+        """Whether the next case cannot be played on what this one leaves."""
+        leaves_a_branch = bool({"branch", "base"} & _needs(*case.kinds)) or any(
+            step.makes for kind in case.kinds for step in WRITERS[kind].steps
+        )
+        return _wipes_main(case) or (self._has_no_branches and leaves_a_branch)
+
+    def _settle(self) -> None:
         """A new handle sees what was acknowledged, writes to every table of every branch, and finds nothing wrong."""
-        before = dict(noted[0].adds)
-        noted += operations(ground, case.told, before)
-        graph = self._handle(new=True)
-        if self.thorough:
-            case.wrong += _unexplained(graph, ground, noted)
-        existed = any(name.startswith(f"{ground.branch} ") for name in before)
-        case.wrong += branch_violations(ground, case.told, existed, ground.branch in graph.branches.list())
-        for branch in writers.branches(graph, ground):
-            case.wrong += self._write_to(graph, branch, f"c{ground.number}", noted)
-        if self.thorough:
-            self._try(case, "recover fails", graph.recover)
-            case.wrong += self.proof(graph)
-        self._try(case, "a read fails", lambda: case.wrong.extend(_unexplained(graph, ground, noted)))
-        if (self.thorough or self._has_no_branches) and ground.branch in graph.branches.list():
-            self._try(case, "the branch cannot be deleted", lambda: graph.branches.delete(ground.branch))
+        cases, self._unsettled = self._unsettled, []
+        if not cases:
+            return
+        try:
+            graph = self._handle(new=True)
+            if self.thorough:
+                compare(graph, cases)
+                self._go_on_writing(cases[-1])
+            names = graph.branches.list()
+            for case in cases:
+                case.wrong += branch_violations(case.ground, case.told, case.existed, case.ground.branch in names)
+                for branch in branches_of(names, case.ground):
+                    self._write_to(graph, case, branch)
+            self._write_to(graph, cases[-1], "main")
+            compare(graph, cases)
+            for case in cases if self.thorough or self._has_no_branches else ():
+                for branch in branches_of(names, case.ground):
+                    graph.branches.delete(branch)
+        except (og.OmniGraphError, TimeoutError) as error:
+            cases[-1].wrong.append(f"what {len(cases)} cases left cannot be used: {type(error).__name__}: {error}")
+        if any(case.wrong for case in cases):
+            self.uri = ""
+
+    def _go_on_writing(self, case: Case) -> None:
+        """The held writer is alive and writes at once, with the handle that it has."""
+        if self.held is None or self.held.has_open != self.uri:
+            return
+        mark = f"w{case.ground.number}"
+        end = step_ends(self.held.ask("run", "insert", case.ground.number, mark, True))[0]
+        self.held.ask("flush")
+        done = end.state == "acknowledged"
+        case.noted.append(Operation(mark, writers.pair_values(mark), state="acknowledged" if done else "started"))
+        if not done:
+            case.wrong.append(f"the held writer cannot write any more: {end.name}: {end.text}")
+
+    def _write_to(self, graph: og.Graph, case: Case, branch: str) -> None:
+        mark = f"c{case.ground.number}" if branch == "main" else f"c{branch}@"
+        place, tables = branch.partition("-")[0], ("node:Person", "edge:Knows", "node:Company")
+        try:
+            writers.write_all(graph, mark, branch)
+        except og.OmniGraphError as error:
+            case.wrong.append(f"a write to {branch} fails: {type(error).__name__}: {error}")
+            return
+        values = {f"{place} {table}": [mark] for table in tables}
+        case.noted.append(Operation(f"{branch} {mark}", values, state="acknowledged"))
 
     def _handle(self, *, new: bool) -> og.Graph:
         """A handle that neither of the two has; what proves something wants a new one."""
@@ -253,35 +297,23 @@ class TakeoverRig:
             self._third = og.open(self.uri, actor=ACTOR)
         return self._third
 
-    def _write_to(self, graph: og.Graph, branch: str, mark: str, noted: list[Operation]) -> list[str]:
-        mark = mark if branch == "main" else f"{mark}@"
-        tables = ("node:Person", "edge:Knows", "node:Company")
-        try:
-            writers.write_all(graph, mark, branch)
-        except og.OmniGraphError as error:
-            return [f"a write to {branch} fails: {type(error).__name__}: {error}"]
-        noted.append(
-            Operation(f"{branch} {mark}", {f"{branch} {table}": [mark] for table in tables}, {}, "acknowledged")
-        )
-        return []
+    def prove(self) -> None:
+        """What the cases left, and what recovery, the graph's own proof and an export of every branch find.
 
-    def proof(self, graph: og.Graph) -> list[str]:
-        """What the graph's own proof and an export of every branch find."""
-        wrong: list[str] = []
+        The graph of a wrong case was left.
+        """
+        self._settle()
+        if not self.uri:
+            return
         try:
-            report = graph.verify()
-            wrong += [f"verify: {problem}" for problem in report.problems if not problem.harmless]
-            for branch in graph.branches.list():
-                graph.export(branch=branch)
+            with og.open(self.uri, actor=ACTOR) as graph:
+                graph.recover()
+                report = graph.verify()
+                self.unsound += [f"verify: {problem}" for problem in report.problems if not problem.harmless]
+                for branch in graph.branches.list():
+                    graph.export(branch=branch)
         except og.OmniGraphError as error:
-            wrong.append(f"the proof fails: {type(error).__name__}: {error}")
-        return wrong
-
-    def _try(self, case: Case, what: str, run: Callable[[], object]) -> None:
-        try:
-            run()
-        except og.OmniGraphError as error:
-            case.wrong.append(f"{what}: {type(error).__name__}: {error}")
+            self.unsound.append(f"the proof fails: {type(error).__name__}: {error}")
 
     def _start_anew(self) -> None:
         """Both processes: what either of them still has to answer belongs to a case that is over."""
@@ -299,14 +331,27 @@ class TakeoverRig:
 
     def finish(self) -> None:
         """The proof that was put off, and the sentence that fails the test."""
-        if self.uri and not self.thorough and not self.wrong():
-            with og.open(self.uri, actor=ACTOR) as graph:
-                assert self.proof(graph) == [], f"after {[str(case) for case in self.played]}"
-        assert not self.wrong(), f"\n{self.wrong()}"
+        self.prove()
+        assert not self.wrong(), f"\n{self.wrong()}\nafter {len(self.played)} cases, the last: {self.played[-1]}"
 
 
-def _unexplained(graph: og.Graph, ground: Ground, noted: list[Operation]) -> list[str]:
-    return ledger_violations(noted, writers.present(graph, ground))
+def _needs(*kinds: str) -> frozenset[Need]:
+    return frozenset().union(*(WRITERS[kind].needs for kind in kinds))
+
+
+def _is_based(held: str, other: str) -> bool:
+    """Whether the branch of a case has rows of its own: not if a writer is to make it, or to write to it first."""
+    needs = _needs(held, other)
+    return "base" in needs and "branch" not in needs and WRITERS[held].steps[0].makes != "create"
+
+
+def _wipes_main(case: Case) -> bool:
+    return any("main" in step.wipes for kind in case.kinds for step in WRITERS[kind].steps)
+
+
+def _add(there: dict[str, list[str]], values: Values) -> None:
+    for table, marks in values.items():
+        there.setdefault(table, []).extend(marks)
 
 
 def step_ends(answer: list[Mapping[str, str]]) -> list[StepEnd]:

@@ -19,6 +19,7 @@ SWEPT = [
     ("first_write", "first_write"),
     ("branch_create", "create_write"),
     ("branch_delete", "recreate"),
+    ("branch_rename", "branch_write"),
 ]
 
 #: Who is held, who overtakes it, and where.
@@ -29,6 +30,8 @@ DECIDING = [
     ("merge_load", "insert", PUBLISH),
     ("overwrite", "insert", RECORD),
     ("overwrite", "overwrite", PUBLISH),
+    ("transaction", "insert", RECORD),
+    ("revert", "transaction", PUBLISH),
     ("add_type", "insert", RECORD),
     ("add_type", "add_property", PUBLISH),
     ("add_property", "insert", SCHEMA),
@@ -36,6 +39,7 @@ DECIDING = [
     ("insert_spare", "drop_type", RECORD),
     ("branch_merge", "insert", RECORD),
     ("branch_merge", "branch_write", PUBLISH),
+    ("branch_restore", "branch_write", RECORD),
     ("indices", "insert", RECORD),
     ("recover", "insert", PUBLISH),
     ("reopen", "insert", PUBLISH),

@@ -17,12 +17,15 @@ RIVALS = {
     "branch_create": "create_write",
     "branch_delete": "recreate",
     "branch_merge": "branch_write",
+    "branch_rename": "branch_write",
+    "branch_restore": "branch_write",
     "branch_write": "recreate",
     "drop_type": "insert_spare",
     "insert_spare": "drop_type",
     "recover": "insert",
     "reopen": "insert",
     "indices": "insert",
+    "revert": "insert",
 }
 
 
@@ -30,10 +33,12 @@ def _sweep(
     place: TakeoverRig, capsys: pytest.CaptureFixture[str], held: str, other: str, mode: Mode, reads: bool
 ) -> None:
     count = place.sweep(held, other, mode, **({"methods": ANY} if reads else {}))
-    with capsys.disabled():
-        wrong = sum(bool(case.wrong) for case in place.played)
-        print(f"\n{held} held at {count} requests, {mode}, overtaken by {other}: {wrong} wrong")
-    place.finish()
+    try:
+        place.finish()
+    finally:
+        with capsys.disabled():
+            wrong = sum(bool(case.wrong) for case in place.played)
+            print(f"\n{held} held at {count} requests, {mode}, overtaken by {other}: {wrong} wrong")
 
 
 @pytest.mark.parametrize("other", WRITERS)

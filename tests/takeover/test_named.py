@@ -67,6 +67,13 @@ def test_files_of_a_dropped_type_that_go_late_take_nothing_along(place: Takeover
     place.finish()
 
 
+@pytest.mark.parametrize("part", [r"page_lookup", r"staging/part_0_metadata"])
+def test_an_index_build_goes_on_without_a_type_that_is_dropped_meanwhile(place: TakeoverRig, part: str) -> None:
+    case = place.play_at("indices", "drop_type", Hold(part=part))
+    assert [str(told) for told in case.told] == ["indices → done", "drop_type → done"]
+    place.finish()
+
+
 @pytest.mark.parametrize("mode", ["late", "killed"])
 def test_an_append_that_lands_on_top_of_its_own_redo_is_there_once(place: TakeoverRig, mode: Mode) -> None:
     """Held between the commits of its two tables; the other one finishes what the record says."""

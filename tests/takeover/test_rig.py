@@ -8,12 +8,15 @@ from urllib.parse import urlsplit
 
 import pytest
 
+import omnigraph as og
 from tests.support.holding_proxy import ANY, End, Hold, HoldingProxy
 from tests.support.ledger import Operation
 from tests.support.s3_server import S3Server
 from tests.support.waiting import wait_until
-from tests.takeover.case import StepEnd, Told, branch_violations, ledger_violations, operations
-from tests.takeover.writers import Ground, pair_values
+from tests.takeover.case import Case, StepEnd, Told, branch_violations, ledger_violations, operations
+from tests.takeover.rig import TakeoverRig
+from tests.takeover.shown import Shown, hold_against
+from tests.takeover.writers import ACTOR, Ground, pair_values
 
 GROUND = Ground(1)
 DONE, REFUSED, UNKNOWN = StepEnd("acknowledged", "done"), StepEnd("refused", "BranchExists"), StepEnd("unknown", "?")
@@ -103,3 +106,37 @@ def test_what_was_overwritten_meanwhile_may_be_there_or_not_but_never_in_part() 
         assert ledger_violations(noted, {person: there, knows: there}) == []
     assert ledger_violations(noted, {person: ["a1", "b1"], knows: ["b1"]}) != []
     assert ledger_violations(noted, {person: ["seed", "b1"], knows: ["b1"]}) != []
+
+
+def test_rows_of_earlier_cases_that_survive_an_overwrite_are_wrong() -> None:
+    case = Case("overwrite", "insert", Hold(), "late", Ground(2), noted=[Operation("before", {})])
+    case.told = [Told("overwrite", "a2", [DONE]), Told("insert", "b2", [REFUSED])]
+    found: Shown = {1: {"main node:Company": ["c1"]}, 2: {name: ["a2"] for name in pair_values("a2")}}
+    hold_against(found, [case])
+    assert case.wrong == []
+    found[1]["main node:Person"] = ["a1"]
+    hold_against(found, [case])
+    assert case.wrong == ["main node:Person: ['a1'] of case 1 are there after an overwrite"]
+
+
+@pytest.mark.s3
+def test_a_row_that_is_lost_after_its_case_is_found_and_names_its_case(place: TakeoverRig) -> None:
+    cases = [place.play_at("insert", "insert", Hold(number)) for number in (1, 2, 3)]
+    mark = cases[1].told[1].mark
+    with og.open(place.uri, actor=ACTOR) as graph:
+        graph.mutate("query drop($m: String) { delete Person where name = $m }", params={"m": mark})
+    with pytest.raises(AssertionError, match=rf"{mark}' of acknowledged operation {mark}.0 is there 0 times, not 1"):
+        place.finish()
+    assert [bool(case.wrong) for case in cases] == [False, True, False]
+
+
+@pytest.mark.s3
+def test_a_graph_that_is_damaged_after_its_last_case_fails_the_test(place: TakeoverRig, s3: S3Server) -> None:
+    place.play_at("insert", "insert", Hold())
+    key = place.uri.removeprefix(f"{s3.url}/")
+    files = s3.client().list_objects_v2(Bucket=s3.bucket, Prefix=f"{key}/nodes/")["Contents"]
+    # All of them: some hold only rows of an attempt that was overtaken, which nothing shows.
+    for lost in [each["Key"] for each in files if each["Key"].endswith(".lance")]:
+        s3.client().delete_object(Bucket=s3.bucket, Key=lost)
+    with pytest.raises(AssertionError, match=r"CorruptGraph|verify: "):
+        place.finish()

@@ -19,6 +19,8 @@ CHOSEN = [
     ("first_write", "fork.before_create", "first_write"),
     ("branch_create", "branch_create.before_ref", "create_write"),
     ("branch_delete", "branch_delete.before_table_cleanup", "recreate"),
+    ("branch_rename", "branch_rename.after_new_entry", "branch_write"),
+    ("branch_rename", "branch_rename.after_decision", "recreate"),
     ("overwrite", "write.after_all_table_commits", "insert"),
     ("add_type", "schema_apply.between_renames", "insert"),
 ]
@@ -36,6 +38,7 @@ EVERYWHERE = {
     "overwrite": ["write.after_sidecar", "write.after_table_commit[Load]", "publish.before_commit"],
     "branch_create": ["branch_create.before_ref", "branch_create.after_ref"],
     "branch_delete": ["branch_delete.before_table_cleanup"],
+    "branch_rename": ["branch_rename.after_new_entry", "branch_rename.after_decision", "publish.before_commit"],
     "branch_merge": ["write.after_all_table_commits[BranchMerge]"],
     "indices": ["write.after_all_table_commits[EnsureIndices]"],
     "add_type": [

@@ -24,24 +24,30 @@ ACTOR = "act-anna"
 PERSON, KNOWS, COMPANY = "main node:Person", "main edge:Knows", "main node:Company"
 
 _ADD = "query add($m: String) { insert Person { name: $m, mark: $m } insert Knows { from: $m, to: $m, mark: $m } }"
+_PERSON = "query person($m: String) { insert Person { name: $m, mark: $m } }"
+_KNOWS = "query knows($m: String) { insert Knows { from: $m, to: $m, mark: $m } }"
 _FIRM = "query firm($m: String) { insert Company { name: $m, mark: $m } }"
 _ALL = f"{_ADD[:-1]} insert Company {{ name: $m, mark: $m }} }}"
 _CHANGE = "query change($old: String, $new: String) { update Person set { mark: $new } where name = $old }"
 _DROP = "query drop($m: String) { delete Person where name = $m }"
+
+#: Commits among which a writer finds the one that the case began with.
+_RECENT = 20
 
 #: What has to be there before a case: rows of the writer's own, a type of the case's own, the record of a write that
 #: died, the case's branch with nothing or with rows of its own.
 Need = Literal["old", "spare", "dead", "branch", "base"]
 
 #: Where the rows of a step are. A step that wipes a place takes with it what others put there.
-Place = Literal["main", "branch", "spare", "schema", "elsewhere"]
+Place = Literal["main", "branch", "name", "spare", "schema", "elsewhere"]
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What the two writers of one case share."""
+    """What the two writers of one case share. ``based``: the branch has rows of its own at first."""
 
     number: int
+    based: bool = False
 
     @property
     def branch(self) -> str:
@@ -79,7 +85,7 @@ class Step:
     removes: Callable[[Ground, str], Values] = _nothing
     makes: Literal["", "create", "delete"] = ""
     place: Place = "elsewhere"
-    wipes: Place | None = None
+    wipes: frozenset[Place] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +103,8 @@ def old(mark: str) -> str:
 
 
 def insert(graph: og.Graph, mark: str, branch: str = "main") -> object:
-    """A person who knows itself."""
-    return graph.mutate(_ADD, params={"m": mark}, branch=branch)
+    """A person who knows itself. The message of the commit is the mark."""
+    return graph.mutate(_ADD, params={"m": mark}, branch=branch, message=mark)
 
 
 def write_all(graph: og.Graph, mark: str, branch: str) -> object:
@@ -112,7 +118,7 @@ def _rows(*marks: tuple[str, str]) -> pa.Table:
 
 def _load(graph: og.Graph, mark: str, mode: str, *people: tuple[str, str]) -> object:
     edge = pa.table({"id": [mark], "from": [mark], "to": [mark], "mark": [mark]})
-    return graph.load({"Person": _rows(*people, (mark, mark)), "Knows": edge}, mode, engine="embedded", progress=False)
+    return graph.load({"Person": _rows(*people, (mark, mark)), "Knows": edge}, mode, engine="embedded", progress=False)  # type: ignore[arg-type]
 
 
 def _add_type(graph: og.Graph, ground: Ground, mark: str) -> object:
@@ -137,26 +143,69 @@ def insert_spare(graph: og.Graph, ground: Ground, mark: str) -> object:
     return graph.mutate(query, params={"m": mark})
 
 
+def _transaction(graph: og.Graph, ground: Ground, mark: str) -> object:
+    """The same rows as an insert, in two parts that see each other."""
+    with graph.transaction() as changes:
+        changes.mutate(_PERSON, params={"m": mark})
+        changes.mutate(_KNOWS, params={"m": mark})
+    return changes
+
+
+def _commit_of(graph: og.Graph, mark: str, branch: str = "main") -> og.Commit | None:
+    return next((commit for commit in graph.commits.list(branch, limit=_RECENT) if commit.message == mark), None)
+
+
+def _revert(graph: og.Graph, ground: Ground, mark: str) -> object:
+    commit = _commit_of(graph, old(mark))
+    assert commit is not None
+    return graph.revert(commit.id)
+
+
+def _restore(graph: og.Graph, ground: Ground, mark: str) -> object:
+    """The branch as it was made; where it has no rows of its own, as it is."""
+    commit = _commit_of(graph, ground.base, ground.branch)
+    before = commit.parent if commit is not None else None
+    return graph.restore(before or graph.commits.head(ground.branch).id, branch=ground.branch)
+
+
 def _reopen(graph: og.Graph, ground: Ground, mark: str) -> object:
     with og.open(graph.uri, actor=ACTOR) as other:
         return other
 
+
+#: A schema is applied as a whole text, made from the one that its writer read: it takes back what came between.
+_SCHEMA: frozenset[Place] = frozenset({"schema"})
 
 _create = Step(lambda graph, ground, mark: graph.branches.create(ground.branch), makes="create")
 _delete = Step(
     lambda graph, ground, mark: graph.branches.delete(ground.branch),
     removes=lambda ground, mark: ground.on_branch(ground.base),
     makes="delete",
-    wipes="branch",
+    place="name",  # whoever renames the branch leaves another one to delete, or none
+    wipes=frozenset({"branch"}),
 )
 _write = Step(
     lambda graph, ground, mark: insert(graph, f"{mark}@", ground.branch),
     lambda ground, mark: ground.on_branch(f"{mark}@"),
     place="branch",
 )
+_rename = Step(
+    lambda graph, ground, mark: graph.branches.rename(ground.branch, f"{ground.branch}-{mark}"),
+    makes="delete",
+    place="branch",
+    wipes=frozenset({"name"}),
+)
+_back = Step(
+    _restore,
+    removes=lambda ground, mark: ground.on_branch(ground.base) if ground.based else {},
+    place="branch",
+    wipes=frozenset({"branch"}),
+)
 _merge = Step(
     lambda graph, ground, mark: graph.branches.merge(ground.branch, engine="embedded"),
-    lambda ground, mark: {"merged node:Person": [ground.base], "merged edge:Knows": [ground.base]},
+    lambda ground, mark: (
+        {"merged node:Person": [ground.base], "merged edge:Knows": [ground.base]} if ground.based else {}
+    ),
     place="main",
 )
 
@@ -216,17 +265,22 @@ WRITERS: Mapping[str, Writer] = {
                 lambda graph, ground, mark: _load(graph, mark, "overwrite"),
                 lambda ground, mark: pair_values(mark),
                 place="main",
-                wipes="main",
+                wipes=frozenset({"main"}),
             ),
-        )
+        ),
+        frozenset({"old"}),
+    ),
+    "transaction": Writer((_on_main(_transaction),)),
+    "revert": Writer(
+        (Step(_revert, removes=lambda ground, mark: pair_values(old(mark)), place="main"),), frozenset({"old"})
     ),
     "add_type": Writer(
-        (Step(_add_type, lambda ground, mark: {"type": [f"T_{mark}"]}, place="schema", wipes="schema"),),
+        (Step(_add_type, lambda ground, mark: {"type": [f"T_{mark}"]}, place="schema", wipes=_SCHEMA),),
     ),
     "add_property": Writer(
-        (Step(_add_property, lambda ground, mark: {"property": [f"p_{mark}"]}, place="schema", wipes="schema"),),
+        (Step(_add_property, lambda ground, mark: {"property": [f"p_{mark}"]}, place="schema", wipes=_SCHEMA),),
     ),
-    "drop_type": Writer((Step(_drop_type, place="schema", wipes="spare"),), frozenset({"spare"})),
+    "drop_type": Writer((Step(_drop_type, place="schema", wipes=_SCHEMA | {"spare"}),), frozenset({"spare"})),
     "insert_spare": Writer(
         (Step(insert_spare, lambda ground, mark: {f"main node:{ground.spare}": [mark]}, place="spare"),),
         frozenset({"spare"}),
@@ -239,6 +293,8 @@ WRITERS: Mapping[str, Writer] = {
     "branch_write": Writer((_write,), frozenset({"base"})),
     "branch_delete": Writer((_delete,), frozenset({"base"})),
     "recreate": Writer((_delete, _create, _write), frozenset({"base"})),
+    "branch_rename": Writer((_rename,), frozenset({"base"})),
+    "branch_restore": Writer((_back,), frozenset({"base"})),
     "branch_merge": Writer((_merge,), frozenset({"base"})),
     "indices": Writer((Step(lambda graph, ground, mark: graph.ensure_indices()),), frozenset({"old"})),
     "recover": Writer((Step(lambda graph, ground, mark: graph.recover()),), frozenset({"dead"})),
@@ -249,26 +305,3 @@ WRITERS: Mapping[str, Writer] = {
 #: Those that can be held: writers of one step that find something to do.
 HELD = tuple(name for name, writer in WRITERS.items() if len(writer.steps) == 1 and name != "heal")
 SCHEMA_KINDS = frozenset({"add_type", "add_property", "drop_type", "insert_spare"})
-
-
-def branches(graph: og.Graph, ground: Ground) -> list[str]:
-    """Those that the case is about, as far as they are there."""
-    return [name for name in graph.branches.list() if name in ("main", ground.branch)]
-
-
-def present(graph: og.Graph, ground: Ground) -> dict[str, list[str]]:
-    """Every value that the graph shows now: rows of main, own rows of the branch, merged rows, types, properties."""
-    shown: dict[str, list[str]] = {
-        "type": [name for name in graph.catalog.nodes if name.startswith("T_")],
-        "property": [name for name in graph.catalog.nodes["Company"].properties if name.startswith("p_")],
-    }
-    for branch in branches(graph, ground):
-        snapshot = graph.snapshot(branch)
-        for table in snapshot.tables:
-            marks = snapshot.arrow(table, ["mark"]).column("mark").to_pylist()
-            if branch == "main":
-                shown[f"main {table}"] = [mark for mark in marks if not mark.endswith("@")]
-                shown[f"merged {table}"] = [mark for mark in marks if mark.startswith("base")]
-            else:
-                shown[f"{branch} {table}"] = [mark for mark in marks if mark.endswith("@")]
-    return shown

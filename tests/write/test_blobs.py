@@ -30,7 +30,7 @@ def put(graph: og.Graph, rows: dict[str, bytes | None], mode: Mode = Mode.APPEND
     return graph.write([Change("node:A", table, mode)], branch=branch)
 
 
-def blobs(graph: og.Graph, branch: str = "main", at: str | None = None) -> dict[str, bytes | None]:
+def blobs(graph: og.Graph, branch: str | None = None, at: str | None = None) -> dict[str, bytes | None]:
     table = graph.snapshot(branch, at).arrow("A")
     assert table.schema.field("b").type == pa.large_binary()
     return dict(zip(table.column("k").to_pylist(), table.column("b").to_pylist(), strict=True))
@@ -113,7 +113,7 @@ def test_any_binary_type_is_taken(tmp_path: Path, type_: pa.DataType) -> None:
 
 def test_text_is_no_blob_and_a_required_blob_is_required(tmp_path: Path) -> None:
     graph = blob_graph(tmp_path / "g")
-    with pytest.raises(InvalidRow, match="property 'b' expects large_binary, got string"):
+    with pytest.raises(InvalidRow, match="property 'b' expects Blob, got String"):
         graph.write([Change("node:A", pa.table({"k": ["a"], "b": ["text"]}))])
     with pytest.raises(MissingValue, match="non-nullable blob property 'b' has null values"):
         graph.write([Change("node:Must", pa.table({"b": pa.array([b"x", None])}))])

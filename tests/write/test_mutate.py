@@ -6,10 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import omnigraph as og
 from omnigraph import errors, ids
+from omnigraph.engine.evaluate import passing_rows
+from omnigraph.write.change import Change
 from tests.support.small_graphs import ids_of, people, rows_of
 
 ADD = "query add($h: String, $a: I32?) { insert Person { handle: $h, age: $a } }"
@@ -40,6 +43,8 @@ def test_a_result_says_what_happened_and_who_did_it(tmp_path: Path) -> None:
             "merged_parent_commit_id": None,
             "actor_id": "act-anna",
             "created_at": ids.micros(head.created_at),
+            "kind": "mutation",
+            "rows": {"node:Person": {"inserted": 1, "updated": 0, "deleted": 0}},
         },
     }
     assert json.loads(json.dumps(result.to_dict())) == result.to_dict()
@@ -77,7 +82,7 @@ def test_an_error_in_a_file_names_the_file_and_the_place(tmp_path: Path) -> None
     [
         (ALL, None, {}, errors.QueryNotFound, "the text holds 4 queries; say which one by name"),
         (ALL, "nothing", {}, errors.QueryNotFound, "query 'nothing' not found"),
-        ("", None, {}, errors.QueryNotFound, "the text holds 0 queries; say which one by name"),
+        ("", None, {}, errors.QueryNotFound, "the text holds no query"),
         (
             ALL,
             "names",
@@ -99,6 +104,113 @@ def test_a_wrong_request_changes_nothing(
         graph.mutate(source, name, params)
     assert (type(caught.value), caught.value.message) == (kind, message)
     assert graph.commits.head() == head
+
+
+def test_params_may_stand_in_the_place_of_the_name(tmp_path: Path) -> None:
+    graph = people(tmp_path / "g")
+    assert graph.mutate(ADD, {"h": "ann"}).affected_nodes == 1
+    with pytest.raises(errors.InputError, match="parameters are given twice"):
+        graph.mutate(ADD, {"h": "bob"}, {"h": "cyd"})
+    assert ids_of(graph, "Person") == {"ann"}
+
+
+def test_a_write_given_to_query_says_what_to_use(tmp_path: Path) -> None:
+    graph = people(tmp_path / "g")
+    with pytest.raises(errors.QueryTypeError, match="called on a mutation query; use mutate instead"):
+        graph.query(ADD, params={"h": "ann"})
+    assert ids_of(graph, "Person") == set()
+
+
+def test_an_edge_whose_value_changed_is_the_same_edge_to_everybody(tmp_path: Path) -> None:
+    """History, reads with an edge variable and the rules about edges see an updated edge as one that stayed."""
+    schema = "node P { k: String @key }\nedge E: P -> P @card(0..2) { n: I32? }"
+    with og.init(tmp_path / "g", schema) as graph:
+        graph.mutate('query q() { insert P { k: "a" } }')
+        graph.mutate('query q() { insert E { from: "a", to: "a", n: 1 } insert E { from: "a", to: "a" } }')
+        before = graph.commits.head()
+        result = graph.mutate("query q() { update E set { n: 7 } where n = 1 and from = to }")
+        assert (result.affected_nodes, result.affected_edges) == (0, 1)
+        read = "query q() { match { $a: P  $a $e:e $b } return { $e.n as n } order { $e.n } }"
+        assert graph.query(read).rows() == [{"n": None}, {"n": 7}]
+        changes = graph.diff(before.id, graph.commits.head().id)
+        assert [(each.op, each.type) for each in changes] == [("update", "E")]
+        assert graph.verify(deep=True).ok
+
+
+ROOMS = """
+node Room { number: I32 @key  name: String? }
+node Day { day: Date @key }
+edge Door: Room -> Room { wide: I32? }
+edge Open: Room -> Day
+"""
+
+
+def rooms(root: Path) -> og.Graph:
+    """Rooms 1 to 3; doors from 1 to 2 and 3, and from 2 to 3; room 1 is open on the first of May."""
+    graph = og.init(root, ROOMS)
+    inserts = " ".join(f"insert Room {{ number: {number} }}" for number in (1, 2, 3))
+    doors = " ".join(f"insert Door {{ from: {a}, to: {b} }}" for a, b in ((1, 2), (1, 3), (2, 3)))
+    day = 'date("2026-05-01")'
+    graph.mutate(f"query q() {{ {inserts} {doors} insert Day {{ day: {day} }} insert Open {{ from: 1, to: {day} }} }}")
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("change", "params", "counts"),
+    [
+        ("delete Door where from = 1", {}, (0, 2)),
+        ("delete Door where from = $n and to = 3", {"n": 1}, (0, 1)),
+        ("delete Door where from = $n", {"n": None}, (0, 0)),
+        ("delete Door where from != 1", {}, (0, 1)),
+        ("delete Door where from != 99999999999", {}, (0, 3)),
+        ("delete Door where to in [3, 4] and wide is null", {}, (0, 2)),
+        ("delete Door where to not in $ns and wide is null", {"ns": [3]}, (0, 1)),
+        ("delete Door where to in $ns", {"ns": None}, (0, 0)),
+        ('delete Door where from = "1" and to = 2', {}, (0, 1)),
+        ("delete Room where id = 2", {}, (1, 2)),
+        ("delete Room where number in [1, 2.0, 2.5] and name is null", {}, (2, 4)),
+        ("delete Room where number in $ns and name is null", {"ns": [3, 9]}, (1, 2)),
+        ('delete Open where to = date("2026-05-01")', {}, (0, 1)),
+        ('delete Open where to in [date("2026-05-01")] and from = 1', {}, (0, 1)),
+        ('delete Open where to = date("2026-05-02") or from = 2', {}, (0, 0)),
+    ],
+)
+def test_ids_and_ends_compare_with_the_values_of_keys(
+    tmp_path: Path, change: str, params: dict[str, object], counts: tuple[int, int]
+) -> None:
+    with rooms(tmp_path / "g") as graph:
+        result = graph.mutate(f"query q($n: I64?, $ns: [I32]?) {{ {change} }}", params)
+        assert (result.affected_nodes, result.affected_edges) == counts
+
+
+def test_numbers_have_no_order_among_ids(tmp_path: Path) -> None:
+    """Ids are texts: 10 would come before 9."""
+    with rooms(tmp_path / "g") as graph, pytest.raises(errors.QueryTypeError, match="has type String but got I64"):
+        graph.mutate("query q() { delete Door where from < 2 }")
+
+
+@pytest.mark.parametrize(
+    "where",
+    ['from = "p7" and to != "p9"', 'to = "p7" and (n = 1 or n is null)', 'from in ["p7", "p8"] and not (n = 3)'],
+)
+def test_a_condition_with_an_end_is_looked_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    """The index gives the few edges that may be meant; nobody else is read."""
+    schema = "node P { k: String @key }\nedge E: P -> P { n: I32? }"
+    keys = [f"p{number}" for number in range(3000)]
+    with og.init(tmp_path / "g", schema) as graph:
+        graph.write([Change("node:P", pa.table({"k": keys}))])
+        ring = {"src": keys, "dst": [*keys[1:], keys[0]], "n": pa.array([1] * 3000, pa.int32())}
+        graph.write([Change("edge:E", pa.table(ring))])
+        graph.ensure_indices()
+        read = []
+
+        def counted(rows: Any, *rest: Any) -> Any:
+            read.append(rows.num_rows)
+            return passing_rows(rows, *rest)
+
+        monkeypatch.setattr("omnigraph.write.found_rows.passing_rows", counted)
+        assert graph.mutate(f"query q() {{ delete E where {where} }}").affected_edges in (1, 2)
+        assert sum(read) <= 2
 
 
 def test_a_read_only_graph_refuses(tmp_path: Path) -> None:
@@ -125,7 +237,7 @@ def test_a_mutation_stays_on_its_branch(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", [ADD, AGE, DROP])
 def test_if_commit_holds_or_refuses(tmp_path: Path, text: str) -> None:
     graph = people(tmp_path / "g", "ann")
-    params = {"h": "ann", "a": 1}
+    params = {name: value for name, value in {"h": "ann", "a": 1}.items() if f"${name}:" in text}
     old = graph.commits.head().id
     assert graph.mutate(text, params=params, if_commit=old).commit is not None
     with pytest.raises(errors.PreconditionFailed):

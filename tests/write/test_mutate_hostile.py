@@ -153,3 +153,19 @@ def test_deleting_by_a_hostile_key_takes_one_row(tmp_path: Path) -> None:
         assert graph.mutate("query q($k: String) { delete P where key = $k }", params={"k": text}).affected_nodes == 1
         left.remove(text)
         assert set(rows_of(graph, "P")) == left
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'query q($k: String) { delete P where name = $k or key = "x" }',
+        "query q($k: String) { delete P where name in [$k] }",
+        "query q($k: String) { delete P where name starts_with $k }",
+        "query q($k: String) { match { $p: P  $p.name > $k } delete $p }",
+    ],
+)
+def test_half_a_character_in_a_condition_is_a_typed_error(graph: og.Graph, text: str) -> None:
+    before = graph.commits.head()
+    with pytest.raises(errors.InputError, match="lone surrogate"):
+        graph.mutate(text, {"k": "\ud800"})
+    assert graph.commits.head() == before

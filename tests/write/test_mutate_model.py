@@ -57,10 +57,10 @@ class Model:
         return 1, 0
 
     def update(self, type_: str, test: Callable[[dict[str, Any]], bool], values: dict[str, Any]) -> tuple[int, int]:
-        hit = [row for row in self.nodes[type_] if test(row)]
+        hit = [row for row in (self.edges if type_ in EDGES else self.nodes)[type_] if test(row)]
         for row in hit:
             row.update(values)
-        return len(hit), 0
+        return (0, len(hit)) if type_ in EDGES else (len(hit), 0)
 
     def delete(self, type_: str, test: Callable[[dict[str, Any]], bool]) -> tuple[int, int]:
         if type_ in EDGES:
@@ -119,7 +119,7 @@ def wheres(draw: st.DrawFn, type_: str) -> tuple[str, str, Any]:
 
 @st.composite
 def updates(draw: st.DrawFn) -> tuple[Any, ...]:
-    type_ = draw(st.sampled_from(["P", "Q", "Free"]))
+    type_ = draw(st.sampled_from(TYPES))
     return ("update", type_, {"n": draw(NUMBERS)}, draw(wheres(type_)))
 
 

@@ -214,6 +214,19 @@ def test_an_update_means_the_rows_at_its_commit(tmp_path: Path, paused: Paused) 
     assert {id_: row["age"] for id_, row in rows_of(graph, "Person").items()} == {"ann": 10, "bob": 100, "cyd": None}
 
 
+def test_a_pattern_means_the_edges_at_its_commit(tmp_path: Path, paused: Paused) -> None:
+    """Only nodes are written; the edges that the pattern goes along change meanwhile."""
+    graph = people(tmp_path / "g", "ann", "bob", "cyd")
+    graph.mutate('query q() { insert Knows { from: "ann", to: "bob" } }')
+    text = 'query q() { match { $p: Person { handle: "ann" }  $p knows $q } update $q set { age: 5 } }'
+    running = paused(lambda: graph.mutate(text))
+    graph.mutate('query q() { delete Knows where from = "ann" and to = "bob" }')
+    graph.mutate('query q() { insert Knows { from: "ann", to: "cyd" } }')
+    _release(tmp_path)
+    assert getattr(running.result(timeout=30), "affected_nodes", None) == 1
+    assert {id_: row["age"] for id_, row in rows_of(graph, "Person").items()} == {"ann": None, "bob": None, "cyd": 5}
+
+
 def test_a_delete_takes_edges_that_came_meanwhile(tmp_path: Path, paused: Paused) -> None:
     graph = people(tmp_path / "g", "ann", "bob")
     running = paused(lambda: graph.mutate('query q() { delete Person where handle = "ann" }'))

@@ -177,7 +177,7 @@ CASES = [
         START,
         NONE,
         Side((person("dan"), person("eve"), person("dan"))),
-        Blame(("dan",), "@unique violation on Person.handle: value 'dan' held by 'dan' and 'dan'"),
+        Blame(("dan",), "duplicate key 'dan' of Person.handle"),
         "1 ids occur more than once: 'dan'",
         merges=False,
     ),
@@ -330,9 +330,11 @@ def test_a_merge_reports_it_as_a_conflict(case: Case, tmp_path: Path) -> None:
     with pytest.raises(MergeConflict) as caught:
         graph.branches.merge("b")
     expected = case.blame.rows if case.blame.merged is None else case.blame.merged
-    assert [(each.row_id, each.message) for each in caught.value.conflicts] == [
-        (row, case.blame.message) for row in expected
-    ]
+    found = caught.value.conflicts
+    assert [each.row_id for each in found] == list(expected)
+    for each in found:
+        entity = f"{each.table_key}/{each.row_id}: " if each.row_id is not None else ""
+        assert each.message.removeprefix(entity) == case.blame.message
 
 
 @ALL

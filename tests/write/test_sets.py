@@ -120,7 +120,7 @@ def test_a_type_occurs_once_per_write(graph: og.Graph) -> None:
 
 @ALL_MODES
 def test_a_key_may_not_repeat_in_one_write(graph: og.Graph, mode: Mode) -> None:
-    message = "@unique violation on Person.handle: value 'x' held by 'x' and 'x'"
+    message = "duplicate key 'x' of Person.handle"
     _refused(graph, UniqueViolation, message, _put("node:Person", mode, handle=["x", "y", "x"], name=["1", "2", "1"]))
 
 

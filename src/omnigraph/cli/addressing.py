@@ -32,6 +32,8 @@ class Flags:
 
 @dataclass(frozen=True, slots=True)
 class _Spelling:
+    """How a global flag is written, and what to do where it is not taken."""
+
     flag: str
     instead: str
 
@@ -123,7 +125,7 @@ def resolve(flags: Flags, config: Config, positional: str | None, how: str) -> A
         return _storage(config.store)
     at_home = f"or defaults.store in {config_path()}"
     ways = dict.fromkeys([how, "--store URI", "--profile NAME", "OMNIGRAPH_PROFILE", at_home])
-    raise InputError("which graph?", hint=f"give {', '.join(ways)}")
+    raise UsageError("which graph?", hint=f"give {', '.join(ways)}")
 
 
 def _direct(kind: str, where: str, who: str) -> Address:

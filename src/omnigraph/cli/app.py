@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import typer
 
 from omnigraph.cli.command import GLOBAL_FLAGS
-from omnigraph.cli.error_text import INTERRUPTED, misused, warn
+from omnigraph.cli.error_text import INTERRUPTED, UsageError, misused, reported, warn
 from omnigraph.cli.startup import HELP, leave_out_pydantic
 
 #: First word → module with the function ``register_<word>``, in the order of the help.
@@ -26,17 +26,30 @@ COMMANDS = {
     "mutate": "write",
     "export": "read",
     "branch": "branching",
+    "tag": "tagging",
     "commit": "commits",
+    "revert": "reverting",
+    "restore": "reverting",
     "diff": "commits",
     "changes": "commits",
     "schema": "schema",
     "lint": "read",
     "snapshot": "read",
+    "embed": "embedding",
+    "stats": "maintenance",
+    "optimize": "maintenance",
     "verify": "maintenance",
     "recover": "maintenance",
+    "repair": "maintenance",
+    "cleanup": "cleaning",
+    "retention": "cleaning",
+    "upkeep": "cleaning",
+    "clone": "copying",
+    "backup": "copying",
+    "relocate": "copying",
     "version": "maintenance",
 }
-GROUPS = frozenset({"branch", "commit", "changes", "schema"})
+GROUPS = frozenset({"branch", "tag", "commit", "changes", "schema", "retention"})
 
 #: Spellings of older software that still work.
 DEPRECATED = {"read": "query", "change": "mutate"}
@@ -48,9 +61,10 @@ Exit codes: 0 done, 1 failed, 2 wrong arguments, 4 --if-commit lost, 130 interru
 
 \b
 Commands by what they need:
-  any      load query explain mutate export branch commit diff changes schema snapshot
-  direct   init lint verify recover, schema plan (the storage itself)
-  local    version"""
+  any      load query explain mutate export embed branch tag commit revert restore diff changes schema snapshot
+  direct   init lint stats optimize verify recover repair cleanup retention upkeep clone backup relocate,
+           schema plan (the storage itself)
+  local    version, embed on files"""
 
 
 def run(words: Sequence[str]) -> None:
@@ -58,6 +72,9 @@ def run(words: Sequence[str]) -> None:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")  # type: ignore[union-attr]
     arranged = arrange(words)
+    if arranged and arranged[0].partition("=")[0] in GLOBAL_FLAGS:
+        with reported(debug=False):
+            raise UsageError("a command is missing", hint="'omnigraph -h' lists them")
     try:
         command = typer.main.get_command(build(arranged[:1]))
         leave_out_pydantic(command)
@@ -66,9 +83,10 @@ def run(words: Sequence[str]) -> None:
         sys.stderr.write("\ninterrupted\n")
         sys.exit(INTERRUPTED)
     except Exception as error:
-        if not hasattr(error, "format_message"):  # what typer raises has no public base class in all its versions
+        if hasattr(error, "format_message"):  # what typer raises has no public base class in all its versions
+            sys.exit(misused(error, json="--json" in arranged))
+        with reported(debug="--debug" in arranged):
             raise
-        sys.exit(misused(error))
     finally:
         with contextlib.suppress(BrokenPipeError):
             sys.stderr.flush()

@@ -12,15 +12,17 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from omnigraph.cli.addressing import Accepts, Address, FlagCheck, Flags, resolve
+from omnigraph.cli.arguments import nearest
 from omnigraph.cli.config import Config, read_config
 from omnigraph.cli.error_text import Interrupted, UsageError, reported
 from omnigraph.cli.startup import leave_out_pandas
-from omnigraph.errors import BranchNotFound, CommitNotFound, DeniedError, NotFoundError, OmniGraphError
+from omnigraph.errors import BranchNotFound, CommitNotFound, DeniedError, GraphNotFound, NotFoundError, OmniGraphError
 from omnigraph.ids import did_you_mean
 
 if TYPE_CHECKING:
@@ -62,15 +64,23 @@ class Invocation:
     def actor(self) -> str | None:
         return self.flags.actor or self.config.actor
 
-    def address(self, positional: str | None = None, *, how: str = "its address") -> Address:
-        return resolve(self.flags, self.config, positional, how)
+    def address(self, positional: str | None = None, option: str | None = None, *, how: str = "its address") -> Address:
+        """The graph that is meant, from an argument or ``--uri``, or from what holds for all commands."""
+        if positional is not None and option is not None:
+            raise UsageError("the graph is addressed twice: by argument and by --uri", hint="give one of them")
+        return resolve(self.flags, self.config, positional if option is None else option, how)
 
     @contextlib.contextmanager
     def graph(self, address: Address, mode: Literal["rw", "ro"] = "ro") -> Iterator[Graph]:
         """The open graph; read-only unless the command writes."""
         import omnigraph
 
-        with omnigraph.open(address.uri, mode=mode, actor=self.actor) as opened:
+        try:
+            found = omnigraph.open(address.uri, mode=mode, actor=self.actor)
+        except GraphNotFound as missing:
+            missing.hint = (nearest(Path(address.uri)) if address.is_local else None) or missing.hint
+            raise
+        with found as opened:
             try:
                 yield opened
             except NotFoundError as missing:
@@ -154,13 +164,15 @@ def _outcome(graph: Graph, branch: str, before: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Command:
+    """What typer calls: checks the global flags, then runs a function."""
+
     check: FlagCheck
     function: Callable[..., None]
     data_frames: bool
 
     def __call__(self, **given: Any) -> None:
         flags = Flags(**{name: given.pop(name) for name in _GLOBAL})
-        with reported(debug=flags.debug):
+        with reported(debug=flags.debug, json=given.get("json", False)):
             self.check.refuse_unusable(flags)
             if flags.actor is not None and not flags.actor.strip():
                 raise UsageError("--as names nobody", hint="give an actor, or leave it out")

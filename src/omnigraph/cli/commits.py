@@ -10,7 +10,7 @@ import typer
 
 from omnigraph import ids
 from omnigraph.cli.addressing import Accepts
-from omnigraph.cli.arguments import moment_of
+from omnigraph.cli.arguments import writable_file
 from omnigraph.cli.change_text import (
     Kinds,
     Ops,
@@ -24,8 +24,10 @@ from omnigraph.cli.change_text import (
     print_stats,
 )
 from omnigraph.cli.command import Branch, Invocation, Json, Uri, UriOption, command
+from omnigraph.cli.commit_filters import CommitFilters, Since, Until, commit_filters
+from omnigraph.cli.commit_text import commit_line, drawn_lines
 from omnigraph.cli.error_text import UsageError
-from omnigraph.cli.printing import cell, indented, print_json
+from omnigraph.cli.printing import cell, indented, local_time, print_json
 
 if TYPE_CHECKING:
     from omnigraph import ChangePage, CommitChanges, EntityChange, Graph
@@ -45,21 +47,38 @@ def register_commit(app: typer.Typer) -> None:
     def list_(
         cli: Invocation,
         uri: Uri = None,
-        branch: Branch = ids.MAIN,
+        branch: Annotated[
+            str | None, typer.Option("--branch", metavar="BRANCH", help="Branch to work on.  [default: main]")
+        ] = None,
         limit: Annotated[int | None, typer.Option("--limit", metavar="N", min=1, help="Only the newest N.")] = None,
+        wanted: CommitFilters = None,
+        since: Since = None,
+        until: Until = None,
+        draw: Annotated[
+            bool, typer.Option("--draw", help="Draw the history with the branches that were merged.")
+        ] = False,
+        all_: Annotated[bool, typer.Option("--all", help="Commits of all branches.")] = False,
         json: Json = False,
     ) -> None:
-        """List the commits of a branch, newest first."""
+        """List the commits of a branch, newest first: when each was made, and what it did."""
+        if all_ and branch is not None:
+            raise UsageError("--all and --branch both say which commits to list", hint="give one of them")
+        several = draw or all_
+        chosen = commit_filters(wanted, since, until, several=several)
         with cli.graph(cli.address(uri)) as graph:
-            commits = graph.commits.list(branch, limit=limit)
-        if json:
-            print_json({"commits": [commit.to_dict() for commit in commits]})
-            return
-        for commit in commits:
-            actor = f" actor={commit.actor}" if commit.actor is not None else ""
-            sys.stdout.write(
-                f"{commit.id} graph_branch={commit.branch} graph_manifest_version={commit.version}{actor}\n"
-            )
+            if several:
+                nodes = graph.commits.graph(None if all_ else [branch or ids.MAIN], limit, **chosen)
+            else:
+                commits = graph.commits.list(branch or ids.MAIN, limit, **chosen)
+        if several and json:
+            print_json({"commits": [node.to_dict() for node in nodes]})
+        elif draw:
+            sys.stdout.write("".join(f"{line}\n" for line in drawn_lines(nodes)))
+        elif json:
+            print_json({"commits": [{**commit.to_dict(), "readable": commit.readable} for commit in commits]})
+        else:
+            for commit in [node.commit for node in nodes] if several else commits:
+                sys.stdout.write(f"{commit_line(commit)}\n")
 
     @command(group, "commit show", Accepts.READ)
     def show(cli: Invocation, commit_id: _Id, uri: UriOption = None, json: Json = False) -> None:
@@ -67,9 +86,10 @@ def register_commit(app: typer.Typer) -> None:
         with cli.graph(cli.address(uri, how="--uri URI")) as graph:
             commit = graph.commits.get(commit_id)
         if json:
-            print_json(commit.to_dict())
+            print_json({**commit.to_dict(), "readable": commit.readable})
         else:
-            shown = {**commit.to_dict(), "graph_branch": commit.branch, "created_at": commit.created_at.isoformat()}
+            shown = {**commit.to_dict(), "graph_branch": commit.branch, "created_at": local_time(commit.created_at)}
+            shown["readable"] = commit.readable
             sys.stdout.write("".join(f"{key}: {cell(value)}\n" for key, value in shown.items()))
 
     @command(group, "commit changes", Accepts.READ)
@@ -107,7 +127,7 @@ def _paged(changed: CommitChanges, limit: int) -> Iterator[EntityChange]:
         yield from page.changes
 
 
-_STATE = "a branch, a commit id, a version or a time"
+_STATE = "a branch, a commit id, tag:NAME, a version or a time"
 
 
 def register_diff(app: typer.Typer) -> None:
@@ -125,7 +145,7 @@ def register_diff(app: typer.Typer) -> None:
     ) -> None:
         """Show what changed from one state of a graph to another."""
         with cli.graph(cli.address(uri, how="--uri URI")) as graph:
-            changed = graph.diff(moment_of(from_), moment_of(to), **filters(kinds, types, ops))
+            changed = graph.diff(from_, to, **filters(kinds, types, ops))
             if stat:
                 print_stats(changed, diff_head(changed), json=json)
             else:
@@ -176,6 +196,7 @@ def register_changes(app: typer.Typer) -> None:
         json: Json = False,
     ) -> None:
         """Write the newest state and the cursor from which to follow it; poll with the same filters."""
+        writable_file(out)
         with cli.graph(cli.address(uri, how="--uri URI")) as graph:
             made = graph.baseline(out, branch, **filters(kinds, types, ops))
         shown = {"snapshot_commit_id": made.snapshot_commit_id, "resume_cursor": made.resume_cursor}

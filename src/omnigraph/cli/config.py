@@ -102,6 +102,8 @@ def _parsed(path: Path, text: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
+    """Makes a configuration of what a file holds, or says what is wrong with it."""
+
     path: Path
 
     def config(self, given: Any) -> Config:

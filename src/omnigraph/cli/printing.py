@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import sys
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 _LEAST_WIDTH = 8
 _ELLIPSIS = "…"
+_BYTE_UNITS = ("B", "kB", "MB", "GB", "TB")
+_BYTE_LIMITS = (1_000, *(999_950 * 1_000**power for power in range(3)))  # where one unit is rounded up to the next
 _QUOTED = frozenset(',"\r\n')
 
 
@@ -30,8 +33,39 @@ class TableLook:
 
 
 def print_json(value: Any) -> None:
-    """One value, indented by two, with a newline at the end."""
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    """One value, indented by two, with a newline at the end. What JSON does not know is a text."""
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
+
+
+def local_time(moment: datetime) -> str:
+    """A time as the clock on the wall shows it, with its distance from UTC."""
+    return moment.astimezone().isoformat(timespec="seconds")
+
+
+def counted(number: int, thing: str) -> str:
+    """A number of things in words: ``1 row``, ``2 rows``."""
+    return f"{number:,} {thing}{'s' if number != 1 else ''}"
+
+
+def byte_text(size: int) -> str:
+    """A size as a person reads it: ``17 B``, ``1.2 kB``, ``3.4 MB``."""
+    power = next((power for power, limit in enumerate(_BYTE_LIMITS) if size < limit), len(_BYTE_LIMITS))
+    return f"{size / 1_000**power:.1f} {_BYTE_UNITS[power]}" if power else f"{size} B"
+
+
+def grid(names: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int = 1) -> Iterator[str]:
+    """Lines of a table that is small enough to be looked at as a whole; after some columns of texts come numbers."""
+    shown = [[_shown(text) for text in row] for row in (names, *rows)]
+    widths = [max(shown_width(row[place]) for row in shown) for place in range(len(names))]
+    for number, row in enumerate(shown):
+        cells = zip(row, widths, strict=True)
+        aligned = [
+            _padded(text, width) if place < texts else " " * (width - shown_width(text)) + text
+            for place, (text, width) in enumerate(cells)
+        ]
+        yield " | ".join(aligned).rstrip()
+        if number == 0:
+            yield "-+-".join("-" * width for width in widths)
 
 
 def print_result(result: Result, format_: str, look: TableLook) -> None:
@@ -56,11 +90,15 @@ def cell(value: Any) -> str:
     return value if isinstance(value, str) else compact(value)
 
 
+def _json_rows(result: Result) -> Iterator[dict[str, Any]]:
+    return (dict(zip(result.columns, values, strict=True)) for values in result.values())
+
+
 def _json(result: Result, out: TextIO) -> None:
     head = json.dumps(result.head(), indent=2, ensure_ascii=False).removesuffix("\n}")
     out.write(f'{head},\n  "rows": [')
     separator = "\n"
-    for row in result:
+    for row in _json_rows(result):
         out.write(f"{separator}    {indented(row, 4)}")
         separator = ",\n"
     out.write("\n  ]" if len(result) else "]")
@@ -73,14 +111,19 @@ def _jsonl(result: Result, out: TextIO) -> None:
     head = result.head()
     out.write(compact({"kind": "metadata"} | {name: head[name] for name in ("query_name", "target", "row_count")}))
     out.write("\n")
-    for row in result:
+    for row in _json_rows(result):
         out.write(compact(row) + "\n")
 
 
 def _csv(result: Result, out: TextIO) -> None:
     out.write(",".join(map(_quoted, result.columns)) + "\n")
     for values in result.values():
-        out.write(",".join(_quoted(cell(value)) for value in values) + "\n")
+        out.write(",".join(map(_field, values)) + "\n")
+
+
+def _field(value: Any) -> str:
+    """As a load reads it: null is an empty field, empty text a quoted one."""
+    return "" if value is None else '""' if value == "" else _quoted(cell(value))
 
 
 def _quoted(text: str) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from omnigraph import ids, limits
 from omnigraph.cli.addressing import Accepts
 from omnigraph.cli.arguments import (
+    AllowUnknown,
     Name,
     Params,
     ParamsFile,
@@ -18,9 +19,8 @@ from omnigraph.cli.arguments import (
     QueryFile,
     QueryText,
     existing_text,
-    moment_of,
 )
-from omnigraph.cli.command import Branch, Invocation, Json, Uri, command
+from omnigraph.cli.command import Invocation, Json, Uri, command
 from omnigraph.cli.error_text import FAILED, UsageError, warn
 from omnigraph.cli.printing import TableLook, print_json, print_result
 
@@ -45,7 +45,8 @@ BranchOption = Annotated[
     str | None, typer.Option("--branch", metavar="BRANCH", help="Branch to read.  [default: main]")
 ]
 SnapshotOption = Annotated[
-    str | None, typer.Option("--snapshot", metavar="ID", help="State to read: a commit id, a version or a time.")
+    str | None,
+    typer.Option("--snapshot", metavar="ID", help="State to read: a commit id, tag:NAME, a version or a time."),
 ]
 
 
@@ -55,7 +56,7 @@ def moment(branch: str | None, snapshot: str | None) -> dict[str, Any]:
         return {"branch": ids.MAIN if branch is None else branch}
     if branch is not None:
         raise UsageError("--branch and --snapshot both say what to read", hint="give one of them")
-    return {"at": moment_of(snapshot)}
+    return {"at": snapshot}
 
 
 def register_query(app: typer.Typer) -> None:
@@ -76,7 +77,7 @@ def register_query(app: typer.Typer) -> None:
         if json and format_ not in (None, OutputFormat.JSON):
             raise UsageError(f"--json and --format {format_} both say how to print", hint="give one of them")
         arguments = QueryArguments(file, text, params, params_file)
-        source, state = arguments.source("query"), moment(branch, snapshot)
+        source, state = arguments.source("query", name), moment(branch, snapshot)
         shown = OutputFormat.JSON if json else format_ or cli.config.output or OutputFormat.TABLE
         with cli.graph(cli.address(how="--store URI")) as graph:
             result = graph.query(source, name, arguments.values(), **state)
@@ -99,7 +100,7 @@ def register_explain(app: typer.Typer) -> None:
     ) -> None:
         """Show how a read query is run, step by step."""
         arguments = QueryArguments(file, text, params, params_file)
-        source, state = arguments.source("explain"), moment(branch, snapshot)
+        source, state = arguments.source("explain", name), moment(branch, snapshot)
         with cli.graph(cli.address(how="--store URI")) as graph:
             explained = graph.explain(source, name, arguments.values(), run=run, **state)
         if json:
@@ -117,6 +118,7 @@ def register_lint(app: typer.Typer) -> None:
         schema: Annotated[
             str | None, typer.Option("--schema", metavar="FILE", help="Schema to check against, instead of a graph's.")
         ] = None,
+        allow_unknown: AllowUnknown = False,
         json: Json = False,
     ) -> None:
         """Check a file of queries against a schema without running them."""
@@ -126,7 +128,7 @@ def register_lint(app: typer.Typer) -> None:
                 raise UsageError("--schema and the address of a graph both give a schema", hint="give one of them")
             from omnigraph.graph.graph import lint_with_schema
 
-            report = lint_with_schema(queries, existing_text(schema))
+            report = lint_with_schema(queries, existing_text(schema), allow_unknown_annotations=allow_unknown)
         else:
             with cli.graph(cli.address(uri, how="its address, --schema FILE")) as graph:
                 report = graph.lint(queries)
@@ -155,31 +157,66 @@ def _lint_text(report: LintReport) -> str:
     return "\n".join(lines) + "\n"
 
 
+class ExportFormat(StrEnum):
+    """What an export writes."""
+
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+    CSV = "csv"
+
+
+_FORMATS: dict[ExportFormat, Literal["jsonl", "parquet", "csv"]] = {
+    ExportFormat.JSONL: "jsonl",
+    ExportFormat.PARQUET: "parquet",
+    ExportFormat.CSV: "csv",
+}
+
+
 def register_export(app: typer.Typer) -> None:
     @command(app, "export", Accepts.WRITE)
     def export(
         cli: Invocation,
         uri: Uri = None,
-        branch: Branch = ids.MAIN,
+        branch: BranchOption = None,
+        snapshot: SnapshotOption = None,
         types: Annotated[
             list[str] | None, typer.Option("--type", metavar="TYPE", help="Only this type; may be repeated.")
         ] = None,
+        out: Annotated[
+            str | None, typer.Option("--out", metavar="PATH", help="File or directory to write instead of stdout.")
+        ] = None,
+        format_: Annotated[
+            ExportFormat | None, typer.Option("--format", help="What to write, if the suffix of --out does not say it.")
+        ] = None,
         jsonl: Annotated[bool, typer.Option("--jsonl", hidden=True)] = False,
     ) -> None:
-        """Write a graph as JSON lines that `load` reads."""
+        """Write a graph as JSON lines that `load` reads, or its types as Parquet or CSV."""
         if jsonl:
-            warn("--jsonl says nothing new: an export always is JSON lines")
+            warn("--jsonl says nothing new: an export is JSON lines unless something else is asked for")
+        state = moment(branch, snapshot)
         with cli.graph(cli.address(uri)) as graph:
-            graph.export(sys.stdout.buffer, types or None, branch=branch)
+            graph.export(
+                sys.stdout.buffer if out is None else out,
+                types or None,
+                **state,
+                format=_FORMATS[format_] if format_ is not None else None,
+            )
         sys.stdout.buffer.flush()
 
 
 def register_snapshot(app: typer.Typer) -> None:
     @command(app, "snapshot", Accepts.WRITE)
-    def snapshot(cli: Invocation, uri: Uri = None, branch: Branch = ids.MAIN, json: Json = False) -> None:
+    def snapshot(
+        cli: Invocation,
+        uri: Uri = None,
+        branch: BranchOption = None,
+        state: SnapshotOption = None,
+        json: Json = False,
+    ) -> None:
         """Show which tables in which versions a branch consists of."""
+        asked = moment(branch, state)
         with cli.graph(cli.address(uri)) as graph:
-            shown = _described_snapshot(graph.snapshot(branch))
+            shown = _described_snapshot(graph.snapshot(**asked))
         if json:
             print_json(shown)
             return

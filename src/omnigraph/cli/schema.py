@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnigraph.cli.addressing import Accepts
-from omnigraph.cli.arguments import existing_text
+from omnigraph.cli.arguments import AllowUnknown, Message, existing_text
 from omnigraph.cli.command import Invocation, Json, Uri, command
-from omnigraph.cli.error_text import warn
+from omnigraph.cli.error_text import FAILED, warn
 from omnigraph.cli.printing import print_json
 
 if TYPE_CHECKING:
@@ -47,28 +47,43 @@ def _show(group: typer.Typer) -> None:
 def _change(group: typer.Typer) -> None:
     @command(group, "schema plan", Accepts.PLAN)
     def plan(
-        cli: Invocation, schema: _File, uri: Uri = None, allow_data_loss: _Loss = False, json: Json = False
+        cli: Invocation,
+        schema: _File,
+        uri: Uri = None,
+        allow_data_loss: _Loss = False,
+        allow_unknown: AllowUnknown = False,
+        json: Json = False,
     ) -> None:
-        """Show what a change of the schema would do; changes nothing."""
+        """Show what a change of the schema would do; changes nothing. Exits with 1 when it is not supported."""
         address = cli.address(uri)
         with cli.graph(address) as graph:
-            planned = graph.schema.plan(existing_text(schema), allow_data_loss=allow_data_loss)
+            planned = graph.schema.plan(existing_text(schema), allow_data_loss, allow_unknown_annotations=allow_unknown)
         _warn(planned)
         if json:
             print_json({"uri": address.uri, **planned.to_dict()})
-            return
-        sys.stdout.write(f"schema plan for {address.uri}\nsupported: {_yes(planned.supported)}\n")
-        _steps(planned.lines())
+        else:
+            sys.stdout.write(f"schema plan for {address.uri}\nsupported: {_yes(planned.supported)}\n")
+            _steps(planned.lines())
+        if not planned.supported:
+            sys.exit(FAILED)
 
     @command(group, "schema apply", Accepts.WRITE)
     def apply(
-        cli: Invocation, schema: _File, uri: Uri = None, allow_data_loss: _Loss = False, json: Json = False
+        cli: Invocation,
+        schema: _File,
+        uri: Uri = None,
+        allow_data_loss: _Loss = False,
+        allow_unknown: AllowUnknown = False,
+        message: Message = None,
+        json: Json = False,
     ) -> None:
         """Change the schema, as one commit."""
         address = cli.address(uri)
         cli.echo(address)
         with cli.graph(address, "rw") as graph:
-            done = graph.schema.apply(existing_text(schema), allow_data_loss=allow_data_loss)
+            done = graph.schema.apply(
+                existing_text(schema), allow_data_loss, message=message, allow_unknown_annotations=allow_unknown
+            )
         _warn(done.plan)
         if json:
             print_json({"uri": address.uri, **done.to_dict()})

@@ -12,19 +12,22 @@ import typer
 from omnigraph import ids
 from omnigraph.cli.addressing import Accepts
 from omnigraph.cli.arguments import (
+    AllowUnknown,
     Engine,
+    Message,
     Name,
     Params,
     ParamsFile,
     QueryArguments,
     QueryFile,
     QueryText,
+    existing_data,
     existing_text,
+    writable_file,
 )
 from omnigraph.cli.command import Branch, Invocation, Json, Uri, command
 from omnigraph.cli.error_text import UsageError, warn
 from omnigraph.cli.printing import print_json
-from omnigraph.errors import PreconditionFailed
 
 if TYPE_CHECKING:
     from omnigraph import LoadResult
@@ -37,12 +40,25 @@ def register_init(app: typer.Typer) -> None:
         uri: Annotated[str, typer.Argument(metavar="URI", help="Directory, file:// or s3:// address to create.")],
         schema: Annotated[str, typer.Option("--schema", metavar="FILE", help="The schema (.pg).")],
         force: Annotated[bool, typer.Option("--force", help="Replace schema files that belong to no graph.")] = False,
+        allow_unknown: AllowUnknown = False,
     ) -> None:
         """Create a graph from a schema."""
+        import warnings
+
         import omnigraph
 
         address = cli.address(uri)
-        omnigraph.init(address.uri, existing_text(schema), actor=cli.actor, force=force).close()
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always", omnigraph.SchemaWarning)
+            omnigraph.init(
+                address.uri,
+                existing_text(schema),
+                actor=cli.actor,
+                force=force,
+                allow_unknown_annotations=allow_unknown,
+            ).close()
+        for each in found:
+            warn(str(each.message))
         sys.stdout.write(f"initialized {uri}\n")
 
 
@@ -59,19 +75,14 @@ def register_mutate(app: typer.Typer) -> None:
         if_commit: Annotated[
             str | None, typer.Option("--if-commit", metavar="COMMIT", help="Refuse unless this is the branch's head.")
         ] = None,
+        message: Message = None,
         json: Json = False,
     ) -> None:
         """Run a write query as one commit."""
         arguments = QueryArguments(file, text, params, params_file)
-        source = arguments.source("mutate")
+        source = arguments.source("mutate", name)
         with cli.graph(cli.address(how="--store URI"), "rw") as graph, cli.interruptible(graph, branch):
-            try:
-                done = graph.mutate(source, name, arguments.values(), branch=branch, if_commit=if_commit)
-            except PreconditionFailed as lost:
-                if json:
-                    failure = {key: lost.details[key] for key in ("expected", "actual")}
-                    print_json({"error": lost.message, "precondition_failure": failure})
-                raise
+            done = graph.mutate(source, name, arguments.values(), branch=branch, if_commit=if_commit, message=message)
         if json:
             print_json(done.to_dict())
             return
@@ -80,6 +91,8 @@ def register_mutate(app: typer.Typer) -> None:
         )
         if done.actor is not None:
             sys.stdout.write(f"actor_id: {done.actor}\n")
+        if done.commit is not None:
+            sys.stdout.write(f"commit_id: {done.commit.id}\n")
 
 
 class LoadMode(StrEnum):
@@ -95,6 +108,20 @@ class BadRecords(StrEnum):
 
     FAIL = "fail"
     REJECT = "reject"
+
+
+class MergedColumns(StrEnum):
+    """What a merge does to columns that the input does not have."""
+
+    REPLACE = "replace"
+    KEEP = "keep"
+
+
+class FineTimes(StrEnum):
+    """What a time finer than a millisecond means."""
+
+    EXACT = "exact"
+    ROUND = "round"
 
 
 class FileFormat(StrEnum):
@@ -123,6 +150,7 @@ def register_load(app: typer.Typer) -> None:
             str | None, typer.Option("--from", metavar="BRANCH", help="Make a missing branch from this one.")
         ] = None,
         engine: Annotated[Engine, typer.Option("--engine", help="This process, or Spark for bulk data.")] = Engine.AUTO,
+        message: Message = None,
         on_error: Annotated[BadRecords, typer.Option("--on-error", help="What a bad record means.")] = BadRecords.FAIL,
         max_rejects: Annotated[
             int | None, typer.Option("--max-rejects", metavar="N", min=0, help="Give up after more bad records.")
@@ -136,11 +164,23 @@ def register_load(app: typer.Typer) -> None:
         type_: Annotated[
             str | None, typer.Option("--type", metavar="TYPE", help="Type of the records, for files without it.")
         ] = None,
+        columns: Annotated[
+            MergedColumns, typer.Option("--columns", help="'keep': a merge leaves columns alone that the input lacks.")
+        ] = MergedColumns.REPLACE,
+        times: Annotated[
+            FineTimes, typer.Option("--times", help="'round': times finer than a millisecond are rounded, not refused.")
+        ] = FineTimes.EXACT,
         json: Json = False,
     ) -> None:
         """Load files as one commit: all of it or nothing."""
         if on_error is BadRecords.FAIL and (rejects is not None or max_rejects is not None):
             raise UsageError("--rejects and --max-rejects need --on-error reject")
+        if columns is MergedColumns.KEEP and mode is not LoadMode.MERGE:
+            raise UsageError("--columns keep needs --mode merge: the other modes change no stored row")
+        for each in data:
+            existing_data(each)
+        if rejects is not None:
+            writable_file(rejects)
         address = cli.address(uri)
         if mode is LoadMode.OVERWRITE:
             cli.confirm(address, json=json)
@@ -148,17 +188,22 @@ def register_load(app: typer.Typer) -> None:
         with cli.graph(address, "rw") as graph, cli.interruptible(graph, branch):
             done = graph.load(
                 [Path(each) for each in data] if len(data) > 1 else data[0],
-                str(mode),
+                mode.value,
                 branch=branch,
                 from_=from_,
                 on_error="reject" if on_error is BadRecords.REJECT else "fail",
                 max_rejects=max_rejects,
-                format=str(format_) if format_ else None,
+                format=format_.value if format_ else None,
                 type=type_,
-                engine=str(engine),
+                columns="keep" if columns is MergedColumns.KEEP else "replace",
+                times="round" if times is FineTimes.ROUND else "exact",
+                engine=engine.value,
+                message=message,
                 progress=not cli.flags.quiet,
             )
         _report_rejects(done, rejects)
+        if done.left_out:
+            warn(f"left out, because the suffix says nothing: {', '.join(done.left_out)}")
         if json:
             print_json(_load_json(done, address.uri, from_, on_error))
         else:

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Positions = npt.NDArray[np.int64]
+from omnigraph.engine.position_deltas import Positions
+
 Index = npt.NDArray[np.int32]
 
 _DIGIT = 1 << 16

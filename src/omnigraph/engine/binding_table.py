@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from omnigraph.engine.adjacency import Positions
+from omnigraph.engine.position_deltas import Positions
 from omnigraph.query.typed import Variable
 
 

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph import ids
-from omnigraph.engine.adjacency import Positions
 from omnigraph.engine.binding_table import BindingTable
 from omnigraph.engine.compare import compare
-from omnigraph.engine.graph_view import GraphView
-from omnigraph.engine.table_rows import TableRows
-from omnigraph.errors import InputError
-from omnigraph.query.plan.logical_plan import Step, TopK
+from omnigraph.engine.execution_context import ExecutionContext, Given, given_value
+from omnigraph.engine.position_deltas import Positions, one_chunk
 from omnigraph.query.typed import (
     AllOf,
     AnyOf,
     Compare,
     Constant,
     Distance,
-    Entity,
     IsIn,
     IsNull,
+    KeyId,
     NodeId,
     Not,
     Now,
@@ -38,59 +34,32 @@ from omnigraph.query.typed import (
     Predicate,
     PropertyRef,
     TextMatch,
+    TextScore,
     Variable,
 )
+from omnigraph.schema.arrow import arrow_type
+
+if TYPE_CHECKING:
+    from omnigraph.engine.search.text_search import TextSearch
 
 
-def distances(column: pa.Array, query: Sequence[float] | str | None) -> npt.NDArray[np.float64]:
+def distances(column: pa.Array, query: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
     """L2 distance of each vector; not-a-number where there is no vector."""
-    if isinstance(query, str):
-        raise InputError("nearest() with a text needs an embedding provider", hint="pass a vector")
-    if query is None:
-        return np.full(len(column), np.nan)
     size = column.type.list_size
-    values = column.flatten().cast(pa.float64()).to_numpy(zero_copy_only=False)
+    vectors = column.values.slice(column.offset * size, len(column) * size).cast(pa.float64())
+    far = np.asarray(vectors.to_numpy(zero_copy_only=False)).reshape(-1, size) - np.asarray(query, np.float64)
     known = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), np.bool_)
-    far = np.full(len(column), np.nan)
-    given = np.asarray(np.asarray(query, np.float32), np.float64)
-    far[known] = np.sqrt(((values.reshape(-1, size) - given) ** 2).sum(axis=1))
-    return far
+    return np.where(known, np.sqrt(np.einsum("ij,ij->i", far, far)), np.nan)
 
+
+#: Without an index, texts and vectors themselves are looked at up to one row in this many.
+_FEW_ROWS = 16
 
 #: Fetches a property of a variable for the bindings at hand.
 Fetch = Callable[[Variable, str], pa.Array]
 
-
-@dataclass(slots=True)
-class ExecutionTrace:
-    """What each step did, for `explain(run=True)`: the step, the rows that it gave, the seconds that it took."""
-
-    steps: list[tuple[Step | TopK, int, float]] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class ExecutionContext:
-    """One run of one query: its snapshot, its parameters, its instant, and who wants to know what it did."""
-
-    view: GraphView
-    params: Mapping[str, Any]
-    now: datetime
-    trace: ExecutionTrace | None = None
-
-    def rows(self, variable: Variable) -> TableRows:
-        if variable.entity is Entity.NODE:
-            return self.view.nodes(variable.type_name)
-        return self.view.edges(variable.type_name)
-
-    def value(self, operand: ParamRef | Constant | Now) -> Any:
-        """A constant in the form that Arrow compares: instants are milliseconds, dates are dates."""
-        match operand:
-            case Now():
-                return _plain(self.now)
-            case ParamRef():
-                return _plain(self.params[operand.name])
-            case Constant():
-                return _plain(operand.value)
+#: Where a text condition looks: the search in a column, and the rows at hand in it (None: all its rows, in order).
+Searched: TypeAlias = "Callable[[TextMatch], tuple[TextSearch, Positions | None]]"
 
 
 def matching(
@@ -104,7 +73,10 @@ def matching(
     def missing(variable: Variable) -> pa.Array:
         return pa.array(bindings.of(variable) < 0)
 
-    return _mask(_Evaluation(context, fetch, missing, bindings.length), predicates)
+    def texts(test: TextMatch) -> tuple[TextSearch, Positions | None]:
+        return _searched(context, test, bindings.of(test.field.variable))
+
+    return _mask(_Evaluation(context.value, fetch, missing, texts, bindings.length), predicates)
 
 
 def matching_rows(
@@ -116,18 +88,88 @@ def matching_rows(
     def fetch(_: Variable, name: str) -> pa.Array:
         return rows.column(name) if positions is None else rows.values(name, positions)
 
+    def texts(test: TextMatch) -> tuple[TextSearch, Positions | None]:
+        return _searched(context, test, positions)
+
+    def missing(_: Variable) -> pa.Array:
+        return pa.array(np.zeros(length, np.bool_))
+
     length = len(rows) if positions is None else len(positions)
-    mask = _mask(_Evaluation(context, fetch, lambda _: pa.array(np.zeros(length, np.bool_)), length), predicates)
+    mask = _mask(_Evaluation(context.value, fetch, missing, texts, length), predicates)
     return mask & rows.alive if positions is None and rows.alive is not None else mask
+
+
+def passing_rows(
+    rows: pa.Table | pa.RecordBatch, predicate: Predicate, params: Mapping[str, Any], now: datetime
+) -> npt.NDArray[np.bool_]:
+    """Which rows satisfy a predicate about one row, whose columns are at hand."""
+
+    def fetch(_: Variable, name: str) -> pa.Array:
+        column = rows.column(name)
+        return column if isinstance(column, pa.Array) else one_chunk(column)
+
+    def missing(_: Variable) -> pa.Array:
+        return pa.array(np.zeros(rows.num_rows, np.bool_))
+
+    def texts(test: TextMatch) -> tuple[TextSearch, Positions | None]:
+        return _among_texts(fetch(test.field.variable, test.field.property))
+
+    evaluation = _Evaluation(lambda given: given_value(given, params, now), fetch, missing, texts, rows.num_rows)
+    return _mask(evaluation, (predicate,))
 
 
 def values(context: ExecutionContext, operand: Operand, bindings: BindingTable) -> pa.Array:
     """A column of values for the bindings."""
+    if isinstance(operand, Distance | TextScore):
+        return _scores(context, operand, bindings.of(operand.field.variable))
 
     def fetch(variable: Variable, name: str) -> pa.Array:
         return context.rows(variable).values(name, bindings.of(variable))
 
-    return _Evaluation(context, fetch, lambda _: pa.nulls(0, pa.bool_()), bindings.length).column(operand)
+    def missing(_: Variable) -> pa.Array:
+        return pa.nulls(0, pa.bool_())
+
+    def texts(test: TextMatch) -> tuple[TextSearch, Positions | None]:
+        return _searched(context, test, bindings.of(test.field.variable))
+
+    return _Evaluation(context.value, fetch, missing, texts, bindings.length).column(operand)
+
+
+def _scores(context: ExecutionContext, score: Distance | TextScore, positions: Positions) -> pa.Array:
+    """The score of each row, null where there is none."""
+    query = context.value(score.query)
+    if query is None:
+        return pa.nulls(len(positions), pa.float64())
+    found = measured(context, score, positions) if isinstance(score, Distance) else None
+    if found is None:
+        found = context.texts(score.field).scores(query, positions)
+    return pa.array(found, mask=np.isnan(found))
+
+
+def measured(context: ExecutionContext, score: Distance, positions: Positions) -> npt.NDArray[np.float64]:
+    """The distance of each row: from the index, or from the few vectors themselves when there is no index at hand."""
+    name, rows = (score.field.variable.type_name, score.field.property), context.rows(score.field.variable)
+    if len(positions) * _FEW_ROWS < len(rows) and not context.view.has_index(*name):
+        return distances(rows.values(score.field.property, positions), context.vector(score))
+    return context.view.vector_index(*name).distances(context.vector(score), positions)
+
+
+def _searched(
+    context: ExecutionContext, test: TextMatch, positions: Positions | None
+) -> tuple[TextSearch, Positions | None]:
+    """Where a text condition looks: in the index, or in the few texts that it is about when there is none at hand."""
+    field = test.field
+    name, rows = (field.variable.type_name, field.property), context.rows(field.variable)
+    is_few = positions is not None and len(positions) * _FEW_ROWS < len(rows)
+    if is_few and positions is not None and name not in context.searches and not context.view.has_index(*name):
+        return _among_texts(rows.values(field.property, positions))
+    return context.texts(field), positions
+
+
+def _among_texts(texts: pa.Array) -> tuple[TextSearch, Positions | None]:
+    from omnigraph.engine.search.text_search import TextSearch
+
+    return TextSearch.of(texts), None
 
 
 def _mask(evaluation: _Evaluation, predicates: tuple[Predicate, ...]) -> npt.NDArray[np.bool_]:
@@ -148,9 +190,12 @@ def _true(truth: Any, length: int) -> npt.NDArray[np.bool_]:
 
 @dataclass(frozen=True, slots=True)
 class _Evaluation:
-    context: ExecutionContext
+    """Expressions over some bindings, whatever these are bound to."""
+
+    value: Callable[[Given], Any]
     fetch: Fetch
     missing: Callable[[Variable], pa.Array]
+    texts: Searched
     length: int
 
     def operand(self, operand: Operand) -> Any:
@@ -160,19 +205,19 @@ class _Evaluation:
                 return _comparable(self.fetch(operand.variable, operand.property))
             case NodeId():
                 return self.fetch(operand.variable, "id")
-            case ParamRef() | Constant() | Now():
-                return self.context.value(operand)
-            case Distance():
-                column = self.fetch(operand.field.variable, operand.field.property)
-                far = distances(column, self.context.value(operand.query))
-                return pa.array(far, mask=np.isnan(far))
-        raise needs_search("bm25")
+            case ParamRef() | Constant() | Now() | KeyId():
+                return self.value(operand)
+        raise AssertionError("a score is a column, not an operand")
 
     def column(self, operand: Operand) -> pa.Array:
         if isinstance(operand, PropertyRef):
             return self.fetch(operand.variable, operand.property)
         found = self.operand(operand)
-        return found if isinstance(found, pa.Array) else pa.array([found] * self.length)
+        if isinstance(found, pa.Array):
+            return found
+        # Arrow takes integers for signed ones until it meets one that is not.
+        declared = arrow_type(operand.type) if operand.type.scalar.is_integer else None
+        return pa.array([found] * self.length, declared)
 
     def truth(self, predicate: Predicate) -> Any:
         match predicate:
@@ -193,7 +238,16 @@ class _Evaluation:
             case AnyOf():
                 return self._fold(predicate.parts, pc.or_kleene)
             case TextMatch():
-                raise needs_search(predicate.function)
+                return self._text_match(predicate)
+
+    def _text_match(self, test: TextMatch) -> Any:
+        query = self.value(test.query)
+        if query is None:
+            return None
+        search, positions = self.texts(test)
+        edits = None if test.max_edits is None else self.value(test.max_edits)
+        found = search.flags(search.matching(test.function, query, edits), positions)
+        return pa.array(found, mask=search.is_null(positions) if test.field.type.nullable else None)
 
     def _fold(self, parts: tuple[Predicate, ...], kernel: Any) -> Any:
         found = [self._array(self.truth(part)) for part in parts]
@@ -232,8 +286,8 @@ class _Evaluation:
 
     def _is_in(self, predicate: IsIn) -> Any:
         operand = self.operand(predicate.operand)
-        if isinstance(predicate.choices, ParamRef):
-            chosen = self.context.value(predicate.choices)
+        if not isinstance(predicate.choices, tuple):
+            chosen = self.value(predicate.choices)
             if chosen is None:
                 return None
             choices: list[Any] = list(chosen)
@@ -252,10 +306,6 @@ class _Evaluation:
         for test in tests[1:]:
             result = pc.or_kleene(result, test)
         return result
-
-
-def needs_search(function: str) -> InputError:
-    return InputError(f"{function}() needs the search feature", hint="use contains or starts_with on the property")
 
 
 def _all(values: list[Any], kind: type) -> bool:
@@ -292,11 +342,3 @@ def _list_contains(lists: Any, wanted: Any, length: int) -> Any:
 def _comparable(column: pa.Array) -> pa.Array:
     """Instants compare as milliseconds; Arrow would treat them as days."""
     return column.view(pa.int64()) if pa.types.is_date64(column.type) else column
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return ids.micros(value) // 1_000
-    if isinstance(value, tuple):
-        return tuple(_plain(part) for part in value)
-    return value

@@ -12,9 +12,11 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from omnigraph.engine.adjacency import Adjacency, Positions, degrees
-from omnigraph.engine.evaluate import ExecutionContext, matching_rows
+from omnigraph.engine.adjacency import Adjacency, degrees
+from omnigraph.engine.evaluate import matching_rows
+from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.node_scan import candidates, candidates_among
+from omnigraph.engine.position_deltas import Positions
 from omnigraph.engine.topology import DirectedAdjacency
 from omnigraph.query.plan.logical_plan import TreeEdge, TreeNode
 from omnigraph.query.typed import Variable

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.engine.adjacency import Positions
+from omnigraph.engine.position_deltas import Positions
 
 Numbers = npt.NDArray[Any]
 
@@ -31,15 +31,15 @@ def group(keys: list[pa.Array], length: int) -> Groups:
     """Rows with equal keys. Without keys there is one group, also when there are no rows."""
     if not keys:
         return Groups(np.zeros(length, np.int64), np.zeros(1, np.int64))
-    code = _codes(keys[0])
+    code = codes_of(keys[0])
     for key in keys[1:]:
-        inner = _codes(key)
+        inner = codes_of(key)
         _, code = np.unique(code * (int(inner.max(initial=0)) + 1) + inner, return_inverse=True)
     _, examples, of = np.unique(code, return_index=True, return_inverse=True)
     return Groups(of.reshape(-1), examples)
 
 
-def _codes(key: pa.Array) -> Positions:
+def codes_of(key: pa.Array) -> Positions:
     """Equal numbers for equal values; null has its own."""
     if pa.types.is_date64(key.type):
         key = key.view(pa.int64())
@@ -56,6 +56,20 @@ def _codes(key: pa.Array) -> Positions:
 def count(groups: Groups, valid: npt.NDArray[np.bool_], weights: Numbers | None = None) -> pa.Array:
     """How many valid rows each group has; with weights, how many they stand for."""
     return pa.array(_tally(groups, valid, weights, None), pa.int64())
+
+
+def count_distinct(groups: Groups, codes: Positions, valid: npt.NDArray[np.bool_]) -> pa.Array:
+    """How many different codes each group has among its valid rows."""
+    width = int(codes.max(initial=0)) + 1
+    pairs = np.unique(groups.of[valid] * width + codes[valid])
+    return pa.array(np.bincount(pairs // width, minlength=groups.count), pa.int64())
+
+
+def added(groups: Groups, amounts: Numbers) -> Numbers:
+    """Integers of 64 bits added up in each group."""
+    sums = np.zeros(groups.count, np.int64)
+    np.add.at(sums, groups.of, amounts)
+    return sums
 
 
 def total(groups: Groups, values: pa.Array, weights: Numbers | None = None) -> pa.Array:
@@ -93,9 +107,7 @@ def _tally(groups: Groups, valid: npt.NDArray[np.bool_], weights: Numbers | None
         return np.bincount(groups.of[valid], minlength=groups.count)
     amount: Numbers = np.ones(len(valid)) if numbers is None else numbers
     if weights is not None and numbers is None:
-        sums = np.zeros(groups.count, np.int64)
-        np.add.at(sums, groups.of[valid], weights[valid])
-        return sums
+        return added(groups, weights * valid)
     amount = amount if weights is None else amount * weights
     return np.bincount(groups.of[valid], weights=amount[valid], minlength=groups.count)
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from omnigraph.engine.adjacency import Positions, within, within_backwards
 from omnigraph.engine.binding_table import BindingTable
-from omnigraph.engine.evaluate import ExecutionContext, matching, matching_rows
+from omnigraph.engine.evaluate import matching, matching_rows
+from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.node_scan import candidates
-from omnigraph.engine.topology import DirectedAdjacency, Topology
+from omnigraph.engine.position_deltas import Positions
 from omnigraph.query.plan.logical_plan import (
     AntiJoin,
     Distinct,
@@ -21,9 +22,13 @@ from omnigraph.query.plan.logical_plan import (
     Filter,
     NodeScan,
     OptionalMatch,
+    RankedScan,
     Step,
 )
 from omnigraph.query.typed import EdgeReading, Predicate, Traversal, Variable
+
+if TYPE_CHECKING:
+    from omnigraph.engine.topology import DirectedAdjacency, Topology
 
 #: Testing predicates on the whole table pays once the rows to test are more than this share of it.
 _WHOLE_TABLE = 0.25
@@ -35,7 +40,7 @@ def run_steps(context: ExecutionContext, steps: tuple[Step, ...], start: Binding
         began = time.perf_counter()
         bindings = run_step(context, step, bindings)
         if context.trace is not None:
-            context.trace.steps.append((step, bindings.length, time.perf_counter() - began))
+            context.trace.finished(step, bindings.length, time.perf_counter() - began)
     return bindings
 
 
@@ -43,6 +48,10 @@ def run_step(context: ExecutionContext, step: Step, bindings: BindingTable) -> B
     match step:
         case NodeScan():
             return _product(bindings, step.variable, candidates(context, step.variable, step.predicates))
+        case RankedScan():
+            from omnigraph.engine.ranking import best_of_scan
+
+            return _product(bindings, step.variable, best_of_scan(context, step))
         case Expand():
             return _expand(context, step, bindings)
         case ExpandDistinct():
@@ -103,6 +112,8 @@ def _hops(
     edge = context.view.catalog.edges[traversal.edge_type]
     if edge.source != edge.target:  # edges between different types cannot be chained
         return neighbours(origins) if traversal.min_hops == 1 else (origins[:0], origins[:0])
+    from omnigraph.engine.adjacency import within, within_backwards
+
     unique, inverse = np.unique(origins[origins >= 0], return_inverse=True)
     nodes = len(context.rows(step.target))
     if step.origin == traversal.right and traversal.left != traversal.right:

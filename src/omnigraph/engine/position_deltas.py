@@ -27,6 +27,8 @@ _MERGE_RATIO = 4
 
 @dataclass(frozen=True)
 class _IdRun:
+    """Row ids in the order of their positions."""
+
     ids: Ids
 
     @cached_property

@@ -1,115 +1,37 @@
 """The answer of a read: columns by position, and the ways out of them.
 
-Inside is one Arrow table. Names need not be unique, so nothing here looks a column up by name. `rows`, iteration and
-JSON give the values of the language's output table: dates and instants as text, numbers that are not finite as text,
-32-bit floats widened, integers of 64 bits intact. `rows()` equals the rows of the parsed `to_json()`. Arrow, pandas and
-Polars give native dates and instants.
+Inside is one Arrow table. JSON gives the values of the language's output table: dates and instants as text, numbers
+that are not finite as text, 32-bit floats widened, integers of 64 bits intact. `rows`, iteration and indexing give the
+same, but dates and instants as Python has them. Arrow, pandas and Polars have native types. Names need not be unique:
+where a column is asked for by name, the last one is meant.
 """
 
 from __future__ import annotations
 
-import html
 import json
-import math
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from omnigraph import limits
-from omnigraph.errors import MissingExtra
+from omnigraph.engine.result_values import json_values, native_column, python_values
+from omnigraph.errors import InputError, MissingExtra
+from omnigraph.ids import did_you_mean
 from omnigraph.query.temporal import format_datetime
-from omnigraph.schema.arrow import arrow_type
-from omnigraph.schema.catalog import PropertyType, Scalar
+from omnigraph.schema.catalog import PropertyType
 
 if TYPE_CHECKING:
     import pandas
     import polars
 
 
-INSTANT = pa.timestamp("ms", "UTC")
+_Values: TypeAlias = Callable[[pa.ChunkedArray, PropertyType], list[Any]]
 
-
-def native_type(kind: PropertyType) -> pa.DataType:
-    """The Arrow type of a result column."""
-    if kind.scalar is Scalar.DATETIME:
-        return pa.list_(pa.field("item", INSTANT)) if kind.list else INSTANT
-    return arrow_type(kind)
-
-
-def native_column(column: pa.ChunkedArray | pa.Array, kind: PropertyType) -> pa.ChunkedArray:
-    """A column in its native type. Free for columns that have it already, and for stored instants."""
-    target = native_type(kind)
-    chunked = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
-    if chunked.type == target:
-        return chunked
-    return pa.chunked_array([_native(chunk, kind, target) for chunk in chunked.chunks], target)
-
-
-def _native(array: pa.Array, kind: PropertyType, target: pa.DataType) -> pa.Array:
-    if kind.scalar is Scalar.DATETIME and pa.types.is_date64(array.type):
-        return array.view(pa.int64()).view(INSTANT)  # a cast would drop the time of day
-    if kind.scalar is Scalar.DATETIME and _is_list(array.type) and pa.types.is_date64(array.type.value_type):
-        return _with_items(array, _native(_items(array), replace(kind, list=False), INSTANT))
-    return array.cast(target)
-
-
-def json_values(column: pa.ChunkedArray, kind: PropertyType) -> list[Any]:
-    """A column in its native type as a list of JSON values."""
-    if column.num_chunks == 1:
-        return _json_values(column.chunk(0), kind)
-    return [value for chunk in column.chunks for value in _json_values(chunk, kind)]
-
-
-def _json_values(array: pa.Array, kind: PropertyType) -> list[Any]:
-    is_list = kind.list or kind.scalar is Scalar.VECTOR
-    items = _readable(_items(array) if is_list else array, kind.scalar)
-    values: list[Any] = (_with_items(array, items) if is_list else items).to_pylist()
-    if pa.types.is_floating(items.type) and not pc.all(pc.is_finite(items), min_count=0).as_py():
-        return [_worded(value) for value in values]
-    return values
-
-
-def _readable(array: pa.Array, scalar: Scalar) -> pa.Array:
-    """An array whose Python values are JSON values, but for floats that are not finite."""
-    match scalar:
-        case Scalar.DATE:
-            return array.cast(pa.string())
-        case Scalar.DATETIME:
-            # Without a zone, because the zone is known and its database need not be installed.
-            return pc.strftime(array.view(pa.timestamp("ms")), "%Y-%m-%dT%H:%M:%SZ")
-        case Scalar.F32 | Scalar.VECTOR:
-            return array.cast(pa.float64())
-        case _:
-            return array
-
-
-def _worded(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_worded(item) for item in value]
-    if value is None or math.isfinite(value):
-        return value
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-
-
-def _is_list(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_))
-
-
-def _items(array: pa.Array) -> pa.Array:
-    """The elements of all lists one after the other, without what lies hidden under null lists."""
-    return pc.list_flatten(array)
-
-
-def _with_items(array: pa.Array, items: pa.Array) -> pa.Array:
-    """The same lists with other elements, as many and in the same order as `_items` gave."""
-    lengths = pc.fill_null(pc.list_value_length(array), 0).cast(pa.int64())
-    offsets = pa.concat_arrays([pa.array([0], pa.int64()), pc.cumulative_sum(lengths)]).cast(pa.int32())
-    return pa.ListArray.from_arrays(offsets, items, mask=pc.is_null(array))
+#: Longest value in a line of a preview, so that several columns fit.
+_CELL_CHARACTERS = 32
 
 
 class Result:
@@ -155,17 +77,84 @@ class Result:
     def values(self) -> Iterator[tuple[Any, ...]]:
         """Row after row as JSON values in the order of `columns`, which keeps columns with the same name apart."""
         for start in range(0, len(self), limits.RESULT_BATCH_ROWS):
-            columns = [self._json_column(index, start, limits.RESULT_BATCH_ROWS) for index in range(len(self.columns))]
-            yield from zip(*columns, strict=True)
+            yield from zip(*self._columns(json_values, start, limits.RESULT_BATCH_ROWS), strict=True)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Every row as a dict of JSON values. Of columns with the same name the last one wins.
+        """Every row as a dict; dates and instants as ``date`` and ``datetime`` in UTC, all else as in JSON.
+
+        Of columns with the same name the last one wins.
 
         Example:
             >>> graph.query("query q() { match { $p: Person } return { $p.name as name } order { name } }").rows()
             [{'name': 'Ana'}, {'name': 'Bo'}]
         """
         return self._rows(0, len(self))
+
+    @overload
+    def __getitem__(self, index: int) -> dict[str, Any]: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[dict[str, Any]]: ...
+
+    def __getitem__(self, index: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
+        """One row, or the rows of a slice, as in `rows`.
+
+        Example:
+            >>> people = graph.query("query q() { match { $p: Person } return { $p.name as name } order { name } }")
+            >>> people[0], people[-1:]
+            ({'name': 'Ana'}, [{'name': 'Bo'}])
+        """
+        if isinstance(index, slice):
+            numbers = pa.array(range(*index.indices(len(self))), pa.int64())
+            columns = [python_values(column.take(numbers), kind) for column, kind in self._typed_columns()]
+            return self._dicts(columns)
+        if not isinstance(index, int):
+            raise TypeError(f"rows have numbers: result[0], not result[{index!r}]; a column is result.column('name')")
+        place = index + len(self) if index < 0 else index
+        if not 0 <= place < len(self):
+            raise IndexError(f"the result has {_counted(len(self), 'row')}, none at {index}")
+        return self._rows(place, 1)[0]
+
+    def scalar(self) -> Any:
+        """The only value of a result of one row and one column.
+
+        Raises:
+            InputError: there are more rows or columns, or none.
+
+        Example:
+            >>> graph.query("query q() { match { $p: Person } return { count($p) as people } }").scalar()
+            2
+        """
+        if (len(self), len(self.columns)) != (1, 1):
+            raise InputError(
+                f"a scalar is one row of one column, query '{self.query_name}' gave "
+                f"{_counted(len(self), 'row')} of {_counted(len(self.columns), 'column')}",
+                hint="return one aggregate, or use rows()",
+            )
+        return self._columns(python_values, 0, 1)[0][0]
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """One column as Arrow has it; of several with this name the last one.
+
+        Raises:
+            InputError: there is no column of this name.
+
+        Example:
+            >>> people = graph.query("query q() { match { $p: Person } return { $p.name as name } order { name } }")
+            >>> people.column("name").to_pylist()
+            ['Ana', 'Bo']
+        """
+        if name not in self.columns:
+            raise InputError(
+                f"the result of query '{self.query_name}' has no column '{name}'",
+                hint=did_you_mean(str(name), self.columns),
+                column=str(name),
+            )
+        return self._table.column(len(self.columns) - 1 - self.columns[::-1].index(name))
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The columns for any library that knows the Arrow stream interface: ``polars.DataFrame(result)``."""
+        return self._table.__arrow_c_stream__(requested_schema)
 
     def to_arrow(self) -> pa.Table:
         """The columns as they are: Date as ``date32``, DateTime as ``timestamp[ms, UTC]``, F32 as ``float``.
@@ -177,9 +166,21 @@ class Result:
         return self._table
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A pandas DataFrame; needs the extra ``pandas``."""
-        _require("pandas")
-        return self._table.to_pandas(date_as_object=False)
+        """A pandas DataFrame; needs the extra ``pandas``.
+
+        Integers stay integers: a column with nulls has pandas' nullable type (``Int64``, ``boolean``, … with ``NA``),
+        one without has the plain one (``int64``, ``bool``).
+
+        Example:
+            >>> graph.query("query q() { match { $p: Person } return { $p.age as age } }").to_pandas().dtypes["age"]
+            Int32Dtype()
+        """
+        nullable = _nullable_types(_require("pandas"))
+        frame: pandas.DataFrame = self._table.to_pandas(date_as_object=False)
+        for position, column in enumerate(self._table.columns):
+            if column.null_count and column.type in nullable:
+                frame.isetitem(position, column.to_pandas(types_mapper=nullable.get))
+        return frame
 
     def to_polars(self) -> polars.DataFrame:
         """A Polars DataFrame; needs the extra ``polars``. Polars wants unique names: repeated ones get a number."""
@@ -189,7 +190,7 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """The envelope of the interfaces, with JSON values."""
-        return {**self.head(), "rows": self.rows(), **self._tail()}
+        return {**self.head(), "rows": self._json_rows(0, len(self)), **self._tail()}
 
     def to_json(self, *, indent: int | None = None) -> str:
         """The envelope as JSON text: on one line, or indented for people.
@@ -203,13 +204,23 @@ class Result:
         return "".join(self._json_parts())
 
     def __repr__(self) -> str:
-        names = ", ".join(self.columns)
-        return f"Result({self.query_name!r}, {_counted(len(self), 'row')}: {names})"
+        """What it is, and below it the first rows in lines of bounded length."""
+        head = f"Result({self.query_name!r}, {_counted(len(self), 'row')}: {', '.join(self.columns)})"
+        if len(self) == 0 or not self.columns:
+            return _line(head)
+        shown = [
+            [_shown(name), *map(_shown, values)]
+            for name, values in zip(self.columns, self._columns(json_values, 0, limits.PREVIEW_ROWS), strict=True)
+        ]
+        widths = [max(map(len, cells)) for cells in shown]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in zip(*shown, strict=True)]
+        more = len(self) - limits.PREVIEW_ROWS
+        return "\n".join(map(_line, [head, *lines, *([f"… {more} more"] if more > 0 else [])]))
 
     def _repr_html_(self) -> str:
         """A table for notebooks. Everything in it is escaped: names and values are text, never markup."""
         width = min(len(self.columns), limits.SHOWN_COLUMNS)
-        shown = [self._json_column(index, 0, limits.SHOWN_ROWS) for index in range(width)]
+        shown = self._columns(json_values, 0, limits.SHOWN_ROWS)[:width]
         head = "".join(f"<th>{_cell(name)}</th>" for name in self.columns[:width])
         body = "".join(
             "<tr>" + "".join(f"<td>{_cell(value)}</td>" for value in row) + "</tr>" for row in zip(*shown, strict=True)
@@ -242,18 +253,26 @@ class Result:
         yield encode(self.head())[:-1] + ',"rows":['
         for start in range(0, len(self), limits.RESULT_BATCH_ROWS):
             yield "," if start else ""
-            yield encode(self._rows(start, limits.RESULT_BATCH_ROWS))[1:-1]
+            yield encode(self._json_rows(start, limits.RESULT_BATCH_ROWS))[1:-1]
         tail = encode(self._tail())[1:]
         yield "]" + ("," if len(tail) > 1 else "") + tail
 
     def _rows(self, start: int, count: int) -> list[dict[str, Any]]:
-        values = [self._json_column(index, start, count) for index in range(len(self.columns))]
-        return [dict(zip(self.columns, row, strict=True)) for row in zip(*values, strict=True)]
+        return self._dicts(self._columns(python_values, start, count))
 
-    def _json_column(self, index: int, start: int, count: int) -> list[Any]:
-        column = self._table.column(index)
-        whole = start == 0 and count >= len(column)
-        return json_values(column if whole else column.slice(start, count), self.types[index])
+    def _json_rows(self, start: int, count: int) -> list[dict[str, Any]]:
+        return self._dicts(self._columns(json_values, start, count))
+
+    def _dicts(self, columns: list[list[Any]]) -> list[dict[str, Any]]:
+        return [dict(zip(self.columns, row, strict=True)) for row in zip(*columns, strict=True)]
+
+    def _columns(self, values: _Values, start: int, count: int) -> list[list[Any]]:
+        """Some rows of every column, as Python or JSON values."""
+        whole = start == 0 and count >= len(self)
+        return [values(column if whole else column.slice(start, count), kind) for column, kind in self._typed_columns()]
+
+    def _typed_columns(self) -> Iterator[tuple[pa.ChunkedArray, PropertyType]]:
+        return zip(self._table.columns, self.types, strict=True)
 
 
 def _require(package: str) -> Any:
@@ -263,6 +282,17 @@ def _require(package: str) -> Any:
         raise MissingExtra(
             f"{package} is not installed; get it with: pip install 'omnigraph[{package}]'", extra=package
         ) from None
+
+
+def _nullable_types(pandas_: Any) -> dict[pa.DataType, Any]:
+    """What pandas has for columns that lose something, or become objects, when a value is missing."""
+    integers = {
+        pa.int32(): pandas_.Int32Dtype(),
+        pa.int64(): pandas_.Int64Dtype(),
+        pa.uint32(): pandas_.UInt32Dtype(),
+        pa.uint64(): pandas_.UInt64Dtype(),
+    }
+    return integers | {pa.bool_(): pandas_.BooleanDtype()}
 
 
 def _unique(names: list[str]) -> list[str]:
@@ -284,7 +314,21 @@ def _counted(count: int, what: str) -> str:
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
+def _line(text: str) -> str:
+    most = limits.PREVIEW_CHARACTERS
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _shown(value: Any) -> str:
+    """A name or a value as part of a line."""
+    text = json.dumps(value, ensure_ascii=False)
+    text = text[1:-1] if isinstance(value, str) else text
+    return text if len(text) <= _CELL_CHARACTERS else f"{text[: _CELL_CHARACTERS - 1]}…"
+
+
 def _cell(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     cut = text if len(text) <= limits.SHOWN_CHARACTERS else f"{text[: limits.SHOWN_CHARACTERS]}…"
+    import html
+
     return html.escape(cut, quote=True)

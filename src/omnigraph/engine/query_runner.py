@@ -6,9 +6,8 @@ again and again costs only its execution, also when others commit meanwhile.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -17,25 +16,25 @@ import pyarrow as pa
 
 from omnigraph import ids, limits
 from omnigraph.engine.binding_table import BindingTable
-from omnigraph.engine.evaluate import ExecutionContext, ExecutionTrace
+from omnigraph.engine.execution_context import ExecutionContext, ExecutionTrace
 from omnigraph.engine.graph_view import GraphView
-from omnigraph.engine.node_scan import access_path
 from omnigraph.engine.operators import run_steps
 from omnigraph.engine.query_result import Result
-from omnigraph.engine.result_table import finish, finish_tree
+from omnigraph.engine.result_table import finish
 from omnigraph.lru import LruCache
 from omnigraph.query import bind_params, check_read, parse_queries
+from omnigraph.query.parameters import TextEmbedder
 from omnigraph.query.plan import Plan, build_plan, optimise
 from omnigraph.query.plan.estimate import Estimator
-from omnigraph.query.plan.explain import PlanLine, lines_of
-from omnigraph.query.plan.logical_plan import NodeScan, Statistics, Step
-from omnigraph.query.typed import TypedQuery
+from omnigraph.query.plan.logical_plan import Statistics
+from omnigraph.query.typed import TextVector, TypedQuery
 from omnigraph.schema.catalog import Catalog
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.manifest import ManifestSnapshot
-from omnigraph.storage.objects.user_files import text_of
+from omnigraph.storage.objects.user_text import text_of
 
 if TYPE_CHECKING:
+    from omnigraph.engine.explanation import Explanation
     from omnigraph.query.lint_queries import LintReport
 
 
@@ -43,67 +42,27 @@ def plan_query(sizes: Statistics, catalog: Catalog, query: TypedQuery) -> Plan:
     return optimise(build_plan(query), Estimator(sizes, catalog))
 
 
-def run_plan(view: GraphView, plan: Plan, params: dict[str, Any], trace: ExecutionTrace | None = None) -> pa.Table:
-    """Run a plan on a snapshot. All of it sees one state and one instant."""
-    moment = ids.now()
-    now = moment.replace(microsecond=moment.microsecond // 1_000 * 1_000)
-    context = ExecutionContext(view, params, now, trace)
+def run_plan(
+    view: GraphView,
+    plan: Plan,
+    params: Mapping[str, Any],
+    trace: ExecutionTrace | None = None,
+    now: datetime | None = None,
+) -> pa.Table:
+    """Run a plan on a snapshot. All of it sees one state and one instant, by default this one."""
+    moment = now or ids.now()
+    instant = moment.replace(microsecond=moment.microsecond // 1_000 * 1_000)
+    context = ExecutionContext(view, params, instant, trace)
     if plan.factorized is not None:
+        from omnigraph.engine.arranged_result import finish_tree
+
         return finish_tree(context, plan)
     return finish(context, plan, run_steps(context, plan.steps, BindingTable(1)))
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """A plan in words; with measured rows and times if it was run. ``str()`` shows it as an indented list."""
-
-    plan: Plan
-    lines: tuple[PlanLine, ...]
-    rows: int | None = None
-    seconds: float | None = None
-    measured: dict[int, tuple[int, float]] = field(default_factory=dict)
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def __str__(self) -> str:
-        shown = []
-        for number, line in enumerate(self.lines):
-            text = f"{'  ' * line.depth}{line.text}"
-            if number in self.measured:
-                rows, seconds = self.measured[number]
-                text += f"  → {rows:,} rows, {seconds * 1e3:.2f} ms"
-            shown.append(text)
-        if self.rows is not None and self.seconds is not None:
-            shown.append(f"{self.rows:,} rows in {self.seconds * 1e3:.2f} ms")
-        return "\n".join(shown)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON form: steps with their depth in the plan; rows and seconds where they were measured."""
-        steps = []
-        for number, line in enumerate(self.lines):
-            rows, seconds = self.measured.get(number, (None, None))
-            steps.append({"depth": line.depth, "text": line.text, "rows": rows, "seconds": seconds})
-        return {"steps": steps, "row_count": self.rows, "seconds": self.seconds}
-
-
-def explain(view: GraphView, query: TypedQuery, params: dict[str, Any] | None) -> Explanation:
-    """Show the plan of a query; with parameters also run it."""
-    plan = plan_query(view, view.catalog, query)
-
-    def access(step: Step) -> str | None:
-        return access_path(view.catalog, step.variable, step.predicates).value if isinstance(step, NodeScan) else None
-
-    lines = lines_of(plan, access)
-    if params is None:
-        return Explanation(plan, lines)
-    trace = ExecutionTrace()
-    began = time.perf_counter()
-    table = run_plan(view, plan, params, trace)
-    seconds = time.perf_counter() - began
-    place = {id(line.step): number for number, line in enumerate(lines) if line.step is not None}
-    measured = {place[id(step)]: (rows, taken) for step, rows, taken in trace.steps if id(step) in place}
-    return Explanation(plan, lines, table.num_rows, seconds, measured)
+def _left_out(asked: list[tuple[TextVector, str]]) -> list[tuple[float, ...]]:
+    """No vectors, for a query whose parameters are only checked."""
+    return [()] * len(asked)
 
 
 _Key: TypeAlias = tuple[str, str, str | None]  # hash of the schema, text, name of the query
@@ -128,19 +87,27 @@ class QueryRunner:
 
     Args:
         catalog_of: the schema of a state.
+        embedder: makes the vectors of texts that a query compares with vectors.
     """
 
-    def __init__(self, store: GraphStore, catalog_of: Callable[[ManifestSnapshot], Catalog]) -> None:
+    def __init__(
+        self, store: GraphStore, catalog_of: Callable[[ManifestSnapshot], Catalog], embedder: TextEmbedder
+    ) -> None:
         self._store = store
         self._catalog_of = catalog_of
+        self._embedder = embedder
         self._compiled: LruCache[_Key, _Compiled] = LruCache(max_entries=_MAX_COMPILED)
 
-    def run(self, request: ReadRequest) -> Result:
+    def view(self, snapshot: ManifestSnapshot) -> GraphView:
+        """A state as the engine sees it."""
+        return GraphView(self._store, snapshot, self._catalog_of(snapshot))
+
+    def run(self, request: ReadRequest, view: GraphView | None = None) -> Result:
+        """Run a query on the state of its request, or on another view of it."""
         snapshot = request.snapshot
-        catalog = self._catalog_of(snapshot)
-        compiled = self._compile(request.source, request.name, catalog)
-        params = bind_params(compiled.query, request.params)
-        view = GraphView(self._store, snapshot, catalog)
+        view = view or self.view(snapshot)
+        compiled = self._compile(request.source, request.name, view.catalog)
+        params = bind_params(compiled.query, request.params, self._embedder)
         return Result(
             run_plan(view, compiled.plan(view), params),
             compiled.names,
@@ -152,14 +119,19 @@ class QueryRunner:
         )
 
     def explain(self, request: ReadRequest, *, run: bool) -> Explanation:
-        catalog = self._catalog_of(request.snapshot)
-        query = self._compile(request.source, request.name, catalog).query
-        params = bind_params(query, request.params) if run else None
-        return explain(GraphView(self._store, request.snapshot, catalog), query, params)
+        from omnigraph.engine.explanation import explain
+
+        view = self.view(request.snapshot)
+        query = self._compile(request.source, request.name, view.catalog).query
+        if run:
+            return explain(view, query, bind_params(query, request.params, self._embedder))
+        if request.params:
+            bind_params(query, request.params, _left_out)
+        return explain(view, query, None)
 
     def keep_topologies(self, snapshot: ManifestSnapshot) -> list[str]:
         """Write topologies of large edge types for processes that start later."""
-        return GraphView(self._store, snapshot, self._catalog_of(snapshot)).keep_topologies(limits.PERSISTED_EDGES)
+        return self.view(snapshot).keep_topologies(limits.PERSISTED_EDGES)
 
     def lint(self, source: str | Path, snapshot: ManifestSnapshot) -> LintReport:
         from omnigraph.query.lint_queries import SchemaSource, lint

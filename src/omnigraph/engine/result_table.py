@@ -1,128 +1,54 @@
-"""From bindings to rows: aggregate or project, order, cut. Properties are fetched for the rows that are returned."""
+"""From bindings to rows: the columns of a result, fetched for the rows that are returned.
+
+Results that are ordered, ranked, distinct or aggregated are made by `arranged_result.py`.
+"""
 
 from __future__ import annotations
-
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from omnigraph.engine import grouping
-from omnigraph.engine.adjacency import Positions
 from omnigraph.engine.binding_table import BindingTable
-from omnigraph.engine.evaluate import ExecutionContext, values
-from omnigraph.engine.factorized_aggregation import Factor, matches, weigh
-from omnigraph.engine.grouping import Groups
-from omnigraph.engine.ordering import Ranked, SortColumn, first_rows, ranked, sorted_rows
-from omnigraph.query.plan.logical_plan import Plan, TreeNode
-from omnigraph.query.typed import (
-    Aggregate,
-    Entity,
-    FusedScore,
-    NodeId,
-    Operand,
-    OutputColumn,
-    ParamRef,
-    PropertyRef,
-    SortKey,
-    Variable,
-)
-from omnigraph.query.typed.walk import variables_in_expression
+from omnigraph.engine.evaluate import values
+from omnigraph.engine.execution_context import ExecutionContext
+from omnigraph.engine.position_deltas import Positions
+from omnigraph.query.plan.logical_plan import Plan
+from omnigraph.query.typed import ParamRef, PropertyRef
 from omnigraph.schema.arrow import arrow_type
 from omnigraph.schema.catalog import PropertyType
 
 
 def finish(context: ExecutionContext, plan: Plan, bindings: BindingTable) -> pa.Table:
     """The rows of a plan whose pipeline has run."""
-    if plan.rank is not None:
-        return _by_rank(context, plan, bindings)
-    if plan.query.is_aggregated:
-        return _cut(context, plan, _aggregated(context, plan, bindings))
-    if plan.query.distinct:
-        return _cut(context, plan, _distinct(context, plan, bindings))
-    is_cut = plan.query.order or plan.query.limit is not None or plan.query.offset is not None
-    chosen = bindings.take(_ordered(context, plan, bindings)) if is_cut else bindings
-    return _table([_column(context, plan, i, chosen) for i in range(len(plan.columns))], chosen.length)
-
-
-def _by_rank(context: ExecutionContext, plan: Plan, bindings: BindingTable) -> pa.Table:
     query = plan.query
-    skip = _number(context, query.offset) or 0
-    limit = _number(context, query.limit)
-    end = None if limit is None else skip + limit
-    best = ranked(context, query, bindings, end)
-    if query.is_aggregated or query.distinct:
-        output = (_aggregated if query.is_aggregated else _distinct)(context, plan, best.bindings)
-        return output.table(np.arange(output.length)[skip:end])
-    chosen = best.bindings.take(np.arange(best.bindings.length)[skip:end])
-    return _table([_ranked_column(context, plan, i, chosen, best) for i in range(len(plan.columns))], chosen.length)
+    if plan.rank is not None or query.is_aggregated or query.distinct or query.order:
+        from omnigraph.engine.arranged_result import finish_arranged  # sorts and groups, which most reads do not
+
+        return finish_arranged(context, plan, bindings)
+    is_cut = query.limit is not None or query.offset is not None
+    chosen = bindings.take(page(context, plan, np.arange(bindings.length))) if is_cut else bindings
+    return projected(context, plan, chosen)
 
 
-def _ranked_column(context: ExecutionContext, plan: Plan, number: int, chosen: BindingTable, best: Ranked) -> pa.Array:
-    expression = plan.columns[number].expression
-    if isinstance(expression, FusedScore) and plan.rank is not None:
-        entities = chosen.of(plan.rank.variable).tolist()
-        return pa.array([best.fused[entity] for entity in entities], pa.float64())
-    return _column(context, plan, number, chosen)
+def projected(context: ExecutionContext, plan: Plan, bindings: BindingTable) -> pa.Table:
+    """One row per binding."""
+    return table_of([column_of(context, plan, i, bindings) for i in range(len(plan.columns))], bindings.length)
 
 
-def finish_tree(context: ExecutionContext, plan: Plan) -> pa.Table:
-    """The rows of a plan that aggregates along a tree pattern."""
-    assert plan.factorized is not None
-    root = plan.factorized.root
-    positions, weights = matches(context, root)
-    bindings = BindingTable(len(positions), {root.variable.name: positions})
-    factors = _TreeFactors(context, root, weights, positions)
-    return _cut(context, plan, _aggregated(context, plan, bindings, factors))
-
-
-@dataclass(frozen=True, slots=True)
-class _Output:
-    """Output columns that are fetched for the rows that are asked for."""
-
-    columns: list[Callable[[Any], pa.Array]]
-    length: int
-
-    def column(self, number: int, rows: Any = None) -> pa.Array:
-        return self.columns[number](np.arange(self.length) if rows is None else rows)
-
-    def table(self, rows: Any) -> pa.Table:
-        return _table([column(rows) for column in self.columns], len(rows))
-
-
-def _distinct(context: ExecutionContext, plan: Plan, bindings: BindingTable) -> _Output:
-    """Different rows. Where the columns name their nodes, different nodes are enough."""
-    expressions = [column.expression for column in plan.columns]
-    used = {v.name: v for e in expressions for v in variables_in_expression(e)}
-    bindings = bindings.distinct(list(used))
-    if not all(any(_names_node(context, e, v) for e in expressions) for v in used.values()):
-        columns = [_column(context, plan, number, bindings) for number in range(len(expressions))]
-        firsts = grouping.group(columns, bindings.length).examples if bindings.length else np.zeros(0, np.int64)
-        bindings = bindings.take(np.sort(firsts))
-
-    def fetch(number: int) -> Callable[[Any], pa.Array]:
-        return lambda rows: _column(context, plan, number, bindings.take(rows))
-
-    return _Output([fetch(number) for number in range(len(expressions))], bindings.length)
-
-
-def _table(columns: list[pa.Array], length: int = 0) -> pa.Table:
+def table_of(columns: list[pa.Array], length: int = 0) -> pa.Table:
     names = [str(number) for number in range(len(columns))]
     return pa.table(columns, names=names) if columns else pa.table({"": pa.nulls(length)})
 
 
-def _column(context: ExecutionContext, plan: Plan, number: int, bindings: BindingTable) -> pa.Array:
+def column_of(context: ExecutionContext, plan: Plan, number: int, bindings: BindingTable) -> pa.Array:
     column = plan.columns[number]
     expression = column.expression
     if isinstance(expression, PropertyRef):
         return context.rows(expression.variable).values(expression.property, bindings.of(expression.variable))
-    return _typed(values(context, expression, bindings), column.type)  # type: ignore[arg-type]
+    return typed(values(context, expression, bindings), column.type)  # type: ignore[arg-type]
 
 
-def _typed(column: pa.Array, type_: PropertyType) -> pa.Array:
+def typed(column: pa.Array, type_: PropertyType) -> pa.Array:
     """A column in the Arrow type of its declared type; constants arrive in whatever type Arrow guessed."""
     target = arrow_type(type_)
     if column.type == target:
@@ -132,168 +58,12 @@ def _typed(column: pa.Array, type_: PropertyType) -> pa.Array:
     return column.cast(target)
 
 
-def _ordered(context: ExecutionContext, plan: Plan, bindings: BindingTable) -> Positions:
-    """The bindings that are returned, in order."""
-    if not plan.query.order:
-        return _page(context, plan, np.arange(bindings.length))
-    keys = [_binding_key(context, key.expression, bindings, key.descending) for key in plan.query.order]
-    ties = [_tie_key(context, variable, bindings) for variable in _tie_breakers(plan, bindings)]
-    return _in_order(context, plan, [*keys, *ties], bindings.length)
-
-
-def _in_order(context: ExecutionContext, plan: Plan, keys: list[SortColumn], length: int) -> Positions:
-    """Row numbers in order, without those before the offset and behind the limit."""
-    if plan.top is None:
-        return _page(context, plan, sorted_rows(keys, length))
-    began = time.perf_counter()
-    skipped = _number(context, plan.top.offset) or 0
-    limit = _number(context, plan.top.limit)
-    assert limit is not None
-    wanted = min(skipped + limit, length)
-    found = first_rows(keys, length, wanted)
-    if context.trace is not None:
-        context.trace.steps.append((plan.top, len(found), time.perf_counter() - began))
-    return found[skipped:]
-
-
-def _page(context: ExecutionContext, plan: Plan, rows: Positions) -> Positions:
+def page(context: ExecutionContext, plan: Plan, rows: Positions) -> Positions:
     """Rows that are in order already, from the offset up to the limit."""
-    skipped = _number(context, plan.query.offset) or 0
-    limit = _number(context, plan.query.limit)
+    skipped = number_of(context, plan.query.offset) or 0
+    limit = number_of(context, plan.query.limit)
     return rows[skipped : None if limit is None else skipped + limit]
 
 
-def _binding_key(context: ExecutionContext, expression: Any, bindings: BindingTable, descending: bool) -> SortColumn:
-    return SortColumn(lambda rows: values(context, expression, bindings.take(rows)), descending)
-
-
-def _tie_key(context: ExecutionContext, variable: Variable, bindings: BindingTable) -> SortColumn:
-    return SortColumn(lambda rows: context.rows(variable).values("id", bindings.of(variable)[rows]))
-
-
-def _tie_breakers(plan: Plan, bindings: BindingTable) -> list[Variable]:
-    """All bound variables in name order; the order of rows is total and does not depend on the plan."""
-    block = plan.query.match
-    bound = [*block.variables, *block.optional_variables]
-    return sorted((v for v in bound if bindings.has(v)), key=lambda variable: variable.name)
-
-
-def _cut(context: ExecutionContext, plan: Plan, output: _Output) -> pa.Table:
-    """Order, offset and limit of output columns; only what is returned is fetched."""
-
-    def key(order: SortKey) -> SortColumn:
-        number = order.column
-        assert number is not None
-        return SortColumn(lambda rows: output.column(number, rows), order.descending)
-
-    if not plan.query.order:
-        return output.table(_page(context, plan, np.arange(output.length)))
-    return output.table(_in_order(context, plan, [key(each) for each in plan.query.order], output.length))
-
-
-def _number(context: ExecutionContext, value: int | ParamRef | None) -> int | None:
+def number_of(context: ExecutionContext, value: int | ParamRef | None) -> int | None:
     return int(context.value(value)) if isinstance(value, ParamRef) else value
-
-
-class _TreeFactors:
-    """Weights of an aggregated tree: in how many matches each row of the root takes part."""
-
-    def __init__(self, context: ExecutionContext, root: TreeNode, weights: Any, positions: Any) -> None:
-        self._context = context
-        self._root = root
-        self.weights = weights
-        self._positions = positions
-
-    @property
-    def variable(self) -> Variable:
-        return self._root.variable
-
-    def along(self, variable: Variable, amounts: Any) -> Any:
-        """The sum of amounts at another variable, over all matches, for each row of the root."""
-        return weigh(self._context, self._root, Factor(variable, amounts))[self._positions]
-
-
-def _aggregated(
-    context: ExecutionContext, plan: Plan, bindings: BindingTable, tree: _TreeFactors | None = None
-) -> _Output:
-    keys: list[Any] = [column.expression for column in plan.query.group_keys]
-    if keys and bindings.length == 0:
-        groups = Groups(np.zeros(0, np.int64), np.zeros(0, np.int64))
-    elif tree is not None and any(_names_node(context, key, tree.variable) for key in keys):
-        groups = Groups(np.arange(bindings.length), np.arange(bindings.length))
-    else:
-        groups = grouping.group([values(context, key, bindings) for key in keys], bindings.length)
-
-    def fetch(number: int, column: OutputColumn) -> Callable[[Any], pa.Array]:
-        if not isinstance(column.expression, Aggregate):
-            return lambda rows: _column(context, plan, number, bindings.take(groups.examples[rows]))
-        found = _typed(_aggregate(context, column.expression, bindings, groups, tree), column.type)
-        return lambda rows: found.take(pa.array(rows))
-
-    return _Output([fetch(number, column) for number, column in enumerate(plan.columns)], groups.count)
-
-
-def _names_node(context: ExecutionContext, expression: Any, variable: Variable) -> bool:
-    """Whether an expression is the node's id or its only key property: different nodes, different values."""
-    if isinstance(expression, NodeId):
-        return expression.variable == variable
-    node = context.view.catalog.nodes.get(variable.type_name)
-    return (
-        isinstance(expression, PropertyRef)
-        and expression.variable == variable
-        and variable.entity is Entity.NODE
-        and node is not None
-        and node.key == (expression.property,)
-    )
-
-
-def _aggregate(
-    context: ExecutionContext, aggregate: Aggregate, bindings: BindingTable, groups: Groups, tree: _TreeFactors | None
-) -> pa.Array:
-    variable = _variable(aggregate.argument)
-    if tree is not None and variable is not None and variable != tree.variable:
-        return _along(context, aggregate, variable, groups, tree)
-    weights = tree.weights if tree is not None else None
-    if aggregate.function == "count":
-        return grouping.count(groups, _present(context, aggregate.argument, bindings), weights)
-    column = values(context, aggregate.argument, bindings)
-    return _FUNCTIONS[aggregate.function](groups, column, weights)
-
-
-def _present(context: ExecutionContext, argument: Operand, bindings: BindingTable) -> Any:
-    if isinstance(argument, NodeId):
-        return bindings.of(argument.variable) >= 0
-    return np.asarray(values(context, argument, bindings).is_valid().to_numpy(zero_copy_only=False), np.bool_)
-
-
-def _along(
-    context: ExecutionContext, aggregate: Aggregate, variable: Variable, groups: Groups, tree: _TreeFactors
-) -> pa.Array:
-    """An aggregate of another variable than the root."""
-    if isinstance(aggregate.argument, NodeId):
-        return grouping.count(groups, np.ones(len(groups.of), np.bool_), tree.weights)
-    assert isinstance(aggregate.argument, PropertyRef)
-    column = context.rows(variable).column(aggregate.argument.property)
-    valid = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), np.bool_)
-    counts = tree.along(variable, valid.astype(np.int64))
-    per_group = np.zeros(groups.count, np.int64)
-    np.add.at(per_group, groups.of, counts)
-    if aggregate.function == "count":
-        return pa.array(per_group, pa.int64())
-    amounts = np.asarray(column.cast(pa.float64(), safe=False).fill_null(0.0).to_numpy(), np.float64)
-    sums = np.bincount(groups.of, weights=tree.along(variable, amounts), minlength=groups.count)
-    if aggregate.function == "avg":
-        sums = np.divide(sums, per_group, out=np.zeros(groups.count), where=per_group > 0)
-    return pa.array(sums, mask=per_group == 0)
-
-
-def _variable(operand: Operand) -> Variable | None:
-    return operand.variable if isinstance(operand, PropertyRef | NodeId) else None
-
-
-_FUNCTIONS: dict[str, Callable[..., pa.Array]] = {
-    "sum": grouping.total,
-    "avg": grouping.mean,
-    "min": lambda groups, column, _: grouping.extreme(groups, column, largest=False),
-    "max": lambda groups, column, _: grouping.extreme(groups, column, largest=True),
-}

@@ -129,6 +129,14 @@ class TableRows:
                 self._inherited.pop(name, None)
             return self._columns[name]
 
+    def passing_column(self, name: str) -> pa.Array:
+        """A column by position for one use: it is not kept if it is not in memory already."""
+        with self._lock:
+            if name in self._columns:
+                return self._columns[name]
+            carried = self._carried(name)
+        return self._scan(name) if carried is None else carried
+
     def values(self, name: str, positions: Positions) -> pa.Array:
         """A column at some positions; null where the position is negative.
 
@@ -169,8 +177,12 @@ class TableRows:
             positions[dead] = [self._live(index, value) for value in ids.filter(pa.array(dead)).to_pylist()]
         return positions
 
-    def advance(self, reader: TableReader, eager: Sequence[str] = ()) -> TableRows | None:
-        """The same table at a later version of the same lineage, or None when reading it anew is cheaper."""
+    def advance(self, reader: TableReader, eager: Sequence[str] = (), *, aside: bool = False) -> TableRows | None:
+        """The same table at a later version of the same lineage, or None when reading it anew is cheaper.
+
+        Args:
+            aside: the later version is a draft. The line of versions goes on without it.
+        """
         most = max(_FEW_CHANGES, int(_CARRY_SHARE * len(self)))
         try:
             changes = reader.changes_since(self.reader, eager, most)
@@ -187,7 +199,7 @@ class TableRows:
             history.append((mark, delta))
             mark = object()
         whole = (*self.history, *history)[-max(_LONGEST_CHAIN, len(history)) :]
-        rows = TableRows(reader, row_ids, alive, self._space_of_successor(), whole)
+        rows = TableRows(reader, row_ids, alive, None if aside else self._space_of_successor(), whole)
         rows._inherit(self, tuple(delta for _, delta in history))
         return rows
 
@@ -256,7 +268,7 @@ class TableRows:
         """Where in a scan each position's row is; null for dead positions."""
         mine = self.row_ids.all()
         if np.array_equal(scanned, mine):
-            return pa.array(np.arange(len(scanned)))
+            return pa.arange(0, len(scanned))
         where = RowIds(scanned).find(mine)
         return pa.array(where, mask=where < 0)
 

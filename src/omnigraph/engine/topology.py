@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from omnigraph.engine.adjacency import Adjacency, Positions, build, build_few, contains, repeats
-from omnigraph.engine.position_deltas import PositionDelta
+from omnigraph.engine.adjacency import Adjacency, build, build_few, contains, repeats
+from omnigraph.engine.position_deltas import PositionDelta, Positions
 from omnigraph.engine.table_rows import TableRows
 from omnigraph.schema.catalog import SOURCE_COLUMN, TARGET_COLUMN
 

@@ -83,6 +83,11 @@ class VersionCache:
                 self.trim()
             return made
 
+    def has(self, lineage: Any, version: Any) -> bool:
+        """Whether an entry is there, or one of its lineage that it may be derived from."""
+        with self._lock:
+            return (lineage, version) in self._entries or lineage in self._lineages
+
     def trim(self) -> None:
         """Drop the oldest entries until the rest fits. Called after growth; only entries in use can have grown."""
         with self._lock:

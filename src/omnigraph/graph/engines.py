@@ -1,7 +1,8 @@
-"""Which engine runs a load or a merge: this process (``embedded``) or Spark.
+"""Which engine runs a load, a merge or upkeep: this process (``embedded``) or Spark.
 
-With ``auto`` much data goes to Spark where pyspark and Java are installed; a few MiB do not, because starting Spark
-takes seconds. No other module outside `spark/` and the command line imports it, and this one only when it is needed.
+With ``auto`` much data goes to Spark where pyspark and Java are installed; some MiB do not, whatever their format,
+because starting Spark takes seconds. No other module outside `spark/` and the command line imports it, and this one
+only when it is needed.
 """
 
 from __future__ import annotations
@@ -16,9 +17,12 @@ from omnigraph.errors import InputError, InternalError, MissingExtra, OmniGraphE
 from omnigraph.history.merge import engine as merging
 from omnigraph.history.merge.merge_source import MergeSource
 from omnigraph.storage.commit.preparation import Workspace
+from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.objects import user_files
+from omnigraph.upkeep import work_engine
+from omnigraph.write.arrow_rows import is_rows
 from omnigraph.write.load.load_result import LoadResult
-from omnigraph.write.load.load_source import Format, format_of, is_arrow
+from omnigraph.write.load.load_source import is_file
 
 AUTO, EMBEDDED, SPARK = ENGINES = ("auto", "embedded", "spark")
 
@@ -27,20 +31,21 @@ SparkLoad = Callable[..., LoadResult]
 
 @dataclass(frozen=True, slots=True)
 class SparkEngine:
-    """What Spark can do for a graph: `omnigraph.spark.load`, and the work on the rows of a merge."""
+    """What Spark can do for a graph: `omnigraph.spark.load`, the work on the rows of a merge, and that of upkeep."""
 
     load: SparkLoad
     merge: merging.MergeEngines
+    upkeep: Callable[[GraphStore], work_engine.UpkeepEngine]
 
 
-def spark_load(engine: str, source: Any, format_: str | None) -> SparkLoad | None:
+def spark_load(engine: str, source: Any) -> SparkLoad | None:
     """The function that loads a source on Spark; None when this process loads it.
 
     Raises:
         MissingExtra: Spark was asked for by name, and pyspark or Java is not installed.
     """
     _check(engine)
-    if engine == EMBEDDED or (engine == AUTO and not is_bulk(source, format_)):
+    if engine == EMBEDDED or (engine == AUTO and not is_bulk(source)):
         return None
     spark = _spark_or_none() if engine == AUTO else spark_engine()
     return spark.load if spark is not None else None
@@ -65,6 +70,22 @@ def merge_engine(engine: str) -> merging.MergeEngines:
     return by_size if engine == AUTO else on_spark
 
 
+def upkeep_engine(engine: str) -> work_engine.UpkeepEngines:
+    """The engine of upkeep: the one that was asked for, or with ``auto`` the one that suits the number of rows."""
+    _check(engine)
+    if engine == EMBEDDED:
+        return work_engine.embedded
+    if engine == SPARK:
+        spark = spark_engine()
+        return lambda store, rows: spark.upkeep(store)
+
+    def by_size(store: GraphStore, rows: int) -> work_engine.UpkeepEngine:
+        found = _spark_or_none() if rows > limits.SPARK_UPKEEP_ROWS else None
+        return found.upkeep(store) if found is not None else work_engine.embedded(store, rows)
+
+    return by_size
+
+
 def spark_engine() -> SparkEngine:
     """Spark, imported now.
 
@@ -78,6 +99,7 @@ def spark_engine() -> SparkEngine:
         require_spark()
         from omnigraph.spark.loading.spark_load import load
         from omnigraph.spark.spark_merge import spark_merge
+        from omnigraph.spark.upkeep_tasks import spark_upkeep
     except OmniGraphError:
         raise
     except Exception as cause:
@@ -85,7 +107,7 @@ def spark_engine() -> SparkEngine:
             f"the Spark engine cannot be imported: {type(cause).__name__}: {cause}",
             hint="repair the installation of pyspark, or pass engine='embedded'",
         ) from cause
-    return SparkEngine(load, spark_merge)
+    return SparkEngine(load, spark_merge, spark_upkeep)
 
 
 def _spark_or_none() -> SparkEngine | None:
@@ -101,31 +123,25 @@ def _check(engine: str) -> None:
         raise InputError(f"engine {engine!r} is not one of {', '.join(map(repr, ENGINES))}")
 
 
-def is_bulk(source: Any, format_: str | None) -> bool:
-    """Whether ``auto`` gives a source to Spark: directories, patterns, columnar files, DataFrames and large files."""
-    if is_arrow(source):
-        return False
-    if isinstance(source, Mapping):
-        return bool(source) and not any(is_arrow(value) for value in source.values())
+def is_bulk(source: Any) -> bool:
+    """Whether ``auto`` gives a source to Spark: Spark's own DataFrames, and files that are large together."""
+    frames, files = _contents(source)
+    return frames or sum(map(_size, files)) > limits.SPARK_LOAD_BYTES
+
+
+def _contents(source: Any) -> tuple[bool, list[str]]:
+    """Whether there is a DataFrame of Spark in a source, and the paths in it."""
     if isinstance(source, str | os.PathLike):
-        return _is_bulk_path(os.fspath(source), format_)
-    if not isinstance(source, Iterable):
-        return True  # a frame of another library
-    paths = [os.fspath(each) for each in source if isinstance(each, str | os.PathLike)]
-    return any(_is_bulk_path(path, format_) for path in paths) or sum(map(_size, paths)) > limits.SPARK_LOAD_BYTES
-
-
-def _is_bulk_path(path: str, format_: str | None) -> bool:
-    if os.path.isdir(path) or user_files.is_pattern(path):
-        return True
-    if (format_ or format_of(path)) in (Format.PARQUET, Format.CSV):
-        return True
-    return _size(path) > limits.SPARK_LOAD_BYTES
+        return False, [os.fspath(source)]
+    if is_rows(source) or is_file(source) or not isinstance(source, Iterable):
+        return type(source).__module__.startswith("pyspark."), []
+    found = [_contents(each) for each in (source.values() if isinstance(source, Mapping) else source)]
+    return any(frames for frames, _ in found), [path for _, paths in found for path in paths]
 
 
 def _size(path: str) -> int:
-    """Bytes of a file; none for one that cannot be read, which the load itself will say."""
+    """Bytes of the files that a path means; none for what cannot be read, which the load itself will say."""
     try:
-        return user_files.size_of(path)
+        return user_files.total_size(path)
     except (OSError, InputError):
         return 0

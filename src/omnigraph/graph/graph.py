@@ -7,30 +7,48 @@ A `Graph` may be shared between threads. It belongs to the process that opened i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias
 
-from omnigraph import ids
-from omnigraph.engine.query_result import Result
-from omnigraph.engine.query_runner import Explanation, QueryRunner, ReadRequest
-from omnigraph.errors import ReadOnly
+from omnigraph import given, ids
+from omnigraph.errors import CorruptGraph, GraphClosed, HistoricalVersionReclaimed, ReadOnly
 from omnigraph.graph.schema_control import SchemaControl
 from omnigraph.graph.snapshot import Snapshot
 from omnigraph.history.control import Branches, Commits
-from omnigraph.history.state_at import At, Target, at_state, snapshot_at, snapshot_of
-from omnigraph.ids import known_branch
+from omnigraph.history.state_at import At, Target, asked_state, at_state, moment_of, snapshot_of
+from omnigraph.ids import commit_message, known_branch
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.compiled_schema import CompiledSchema, compile_schema
 from omnigraph.schema_registry import SchemaRegistry
 from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata.holds import holding
 from omnigraph.storage.metadata.manifest import ManifestSnapshot
 from omnigraph.storage.objects.locks import is_held
 from omnigraph.storage.objects.native_libraries import use_storage
-from omnigraph.storage.objects.user_files import text_of
+from omnigraph.storage.objects.user_text import text_of
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from omnigraph.choices import (
+        AbsentColumns,
+        Engine,
+        ExportFormat,
+        LoadFormat,
+        LoadMode,
+        OnBadRow,
+        OpenMode,
+        TooFineTimes,
+    )
+    from omnigraph.embed.managed.embed_result import EmbedResult
+    from omnigraph.embed.query_texts import QueryTexts
+    from omnigraph.engine.explanation import Explanation
+    from omnigraph.engine.query_result import Result
+    from omnigraph.engine.query_runner import QueryRunner, ReadRequest
+    from omnigraph.graph.transaction import Transaction
     from omnigraph.history.diff import Diff
     from omnigraph.history.export import ExportResult
     from omnigraph.history.export import Target as ExportTarget
@@ -38,19 +56,29 @@ if TYPE_CHECKING:
     from omnigraph.history.feed.commit_changes import CommitChanges
     from omnigraph.history.feed.page import ChangePage
     from omnigraph.history.merge.engine import MergeEngines
+    from omnigraph.history.merge.resolution import Resolve
+    from omnigraph.history.tags import Tags
+    from omnigraph.history.undo import UndoResult
     from omnigraph.progress import Progress
     from omnigraph.query.lint_queries import LintReport
+    from omnigraph.query.typed import TextVector
     from omnigraph.storage.recovery.audit import Recovery
+    from omnigraph.upkeep.cleanup.cleanup_result import CleanupResult
     from omnigraph.upkeep.indexes import IndexReport
+    from omnigraph.upkeep.optimize.optimize_report import OptimizeReport
+    from omnigraph.upkeep.repair import RepairReport
+    from omnigraph.upkeep.retention import Retention
+    from omnigraph.upkeep.stats.graph_stats import GraphStats
+    from omnigraph.upkeep.upkeep_runs import Upkeep
     from omnigraph.upkeep.verify import VerifyReport
-    from omnigraph.write.change import Change
+    from omnigraph.write.change import Change, Mode
     from omnigraph.write.load.load_result import LoadResult
     from omnigraph.write.load.load_source import Source
-    from omnigraph.write.mutate import MutationResult
+    from omnigraph.write.mutation_result import MutationResult
     from omnigraph.write.stage_changes import WriteResult
 
 
-#: A state: the name of a branch, a commit id, a manifest version, a time, or a snapshot.
+#: A state: the name of a branch, a commit id, ``tag:NAME``, a manifest version, a time, or a snapshot.
 State: TypeAlias = At | Snapshot
 
 
@@ -58,18 +86,37 @@ class Graph:
     """An open graph. Get one from `omnigraph.open` or `omnigraph.init`; it is a context manager.
 
     Read:     `query`, `explain`, `lint`, `snapshot`, `export`
-    Write:    `mutate`, `load`, `write`
+    Write:    `mutate`, `transaction`, `load`, `write`, `revert`, `restore`
     Changes:  `diff`, `changes`, `commit_changes`, `baseline`
-    Control:  `branches`, `commits`, `schema`, `catalog`, `catalog_of`
-    Upkeep:   `ensure_indices`, `verify`, `recover`, `recoveries`, `close`
+    Control:  `branches`, `commits`, `tags`, `schema`, `catalog`, `catalog_of`
+    Upkeep:   `embed`, `optimize`, `ensure_indices`, `cleanup`, `retention`, `upkeep`, `stats`, `verify`, `recover`,
+              `repair`, `recoveries`, `close`
     """
 
-    def __init__(self, store: GraphStore, compiled: CompiledSchema, *, mode: str, actor: str | None) -> None:
+    def __init__(self, store: GraphStore, compiled: CompiledSchema, *, mode: OpenMode, actor: str | None) -> None:
         self._store = store
         self._schemas = SchemaRegistry(store, compiled)
         self._mode = mode
         self._actor = actor
-        self._reads = QueryRunner(store, lambda snapshot: self._schemas.of(snapshot).catalog)
+        self._is_closed = False
+        self._transacting: set[int] = set()
+
+    @cached_property
+    def _reads(self) -> QueryRunner:
+        """Runs the reads of this handle; a process that only writes mostly does without the engine."""
+        from omnigraph.engine.query_runner import QueryRunner
+
+        return QueryRunner(self._store, lambda snapshot: self._schemas.of(snapshot).catalog, self._vectors_of)
+
+    @cached_property
+    def _texts(self) -> QueryTexts:
+        """Embeds texts of queries; a graph that never embeds needs no provider."""
+        from omnigraph.embed.query_texts import QueryTexts
+
+        return QueryTexts()
+
+    def _vectors_of(self, asked: list[tuple[TextVector, str]]) -> list[tuple[float, ...]]:
+        return self._texts.vectors(asked)
 
     @property
     def uri(self) -> str:
@@ -82,14 +129,14 @@ class Graph:
         self._reader()
         return self._schemas.newest().catalog
 
-    def catalog_of(self, branch: str = ids.MAIN, at: At | None = None) -> Catalog:
-        """The types of one state: of a branch now, or at a commit id, a manifest version or a time.
+    def catalog_of(self, branch: str | None = None, at: At | None = None) -> Catalog:
+        """The types of one state: of a branch now, or at a commit, a tag, a manifest version or a time; see `query`.
 
         Example:
             >>> graph.catalog_of("main")
             Catalog(nodes: Person; edges: Follows)
         """
-        return self._schemas.of(snapshot_at(self._reader(), known_branch(branch), at)).catalog
+        return self._schemas.of(asked_state(self._reader(), branch, at)).catalog
 
     @property
     def schema(self) -> SchemaControl:
@@ -107,41 +154,59 @@ class Graph:
         """The history of the graph."""
         return Commits(self._reader)
 
+    @property
+    def tags(self) -> Tags:
+        """Names for states that stay readable."""
+        from omnigraph.history.tags import Tags
+
+        return Tags(self._reader, self._writer, self._actor)
+
     # --- reading
 
     def query(
         self,
         source: str | Path,
-        name: str | None = None,
+        name: str | Mapping[str, object] | None = None,
         params: Mapping[str, object] | None = None,
         *,
-        branch: str = ids.MAIN,
+        branch: str | None = None,
         at: At | None = None,
     ) -> Result:
         """Run a read query on one consistent state.
 
         Args:
             source: the `.gq` text, or the path of a file that holds it.
-            name: the query to run; may be left out when there is only one.
+            name: the query to run; may be left out when there is only one. Then ``params`` may stand here.
             params: values by name without ``$``.
-            at: a commit id, a manifest version or a time; None reads the newest state.
+            branch: the branch to read; None means main. A commit must be in the history of a branch that is named.
+            at: a commit id, ``tag:NAME``, a manifest version or a time; None reads the newest state.
+
+        Raises:
+            CommitNotFound: there is no such commit, or it is not in the history of the branch that was named.
 
         Example:
             >>> text = "query q($h: String) { match { $p: Person { handle: $h } } return { $p.name as name } }"
-            >>> graph.query(text, params={"h": "ana"}).rows()
+            >>> graph.query(text, {"h": "ana"}).rows()
             [{'name': 'Ana'}]
         """
-        request = self._read_request(source, name, params, branch, at)
+        request = self._read_request(source, *given.named_query(name, params), branch, at)
         with at_state(request.snapshot):
-            return self._reads.run(request)
+            try:
+                return self._reads.run(request)
+            except (HistoricalVersionReclaimed, CorruptGraph):
+                newest = asked_state(self._reader(), branch, at)
+                if (newest.identity, newest.version) == (request.snapshot.identity, request.snapshot.version):
+                    raise
+        with at_state(newest):  # a cleanup removed what was being read, which is not the newest state any more
+            return self._reads.run(replace(request, snapshot=newest))
 
     def explain(
         self,
         source: str | Path,
-        name: str | None = None,
+        name: str | Mapping[str, object] | None = None,
         params: Mapping[str, object] | None = None,
         *,
-        branch: str = ids.MAIN,
+        branch: str | None = None,
         at: At | None = None,
         run: bool = False,
     ) -> Explanation:
@@ -153,7 +218,7 @@ class Graph:
             return $p.name as p.name
             rules: ...
         """
-        return self._reads.explain(self._read_request(source, name, params, branch, at), run=run)
+        return self._reads.explain(self._read_request(source, *given.named_query(name, params), branch, at), run=run)
 
     def lint(self, source: str | Path) -> LintReport:
         """Check every query of a text against the schema without running it.
@@ -165,29 +230,33 @@ class Graph:
         """
         return self._reads.lint(source, self._reader().snapshot(ids.MAIN))
 
-    def snapshot(self, branch: str = ids.MAIN, at: At | None = None) -> Snapshot:
-        """One consistent state: of a branch now, or at a commit id, a manifest version or a time.
+    def snapshot(self, branch: str | None = None, at: At | None = None) -> Snapshot:
+        """One consistent state: of a branch now, or at a commit, a tag, a manifest version or a time; see `query`.
 
         Example:
             >>> graph.snapshot().count("Person")
             2
         """
-        return Snapshot(self._reader(), snapshot_at(self._store, known_branch(branch), at))
+        store = self._reader()
+        stored = asked_state(store, branch, at)
+        return Snapshot(store, stored, store.lease(stored, "snapshot") if at is not None else None)
 
     def export(
         self,
         target: ExportTarget = None,
         types: Sequence[str] | None = None,
         *,
-        branch: str = ids.MAIN,
+        branch: str | None = None,
         at: At | None = None,
-        format: Literal["jsonl", "parquet"] = "jsonl",
+        format: ExportFormat | None = None,
     ) -> ExportResult:
-        """Write one state of the graph as JSONL that `load` reads, or as one Parquet file per type.
+        """Write one state of the graph as JSONL that `load` reads, or as one Parquet or CSV file per type.
 
         Args:
-            target: a path, an open file, or None for the text in the result; a directory for Parquet.
+            target: a path, an open file, or None for the text in the result. A path that ends in ``.parquet`` or
+                ``.csv`` is a file of one type, any other one a directory for Parquet and CSV.
             types: names of types; None for all.
+            format: None takes what the suffix of the path or of the open file's name says, JSONL when it says nothing.
 
         Example:
             >>> print(graph.export(types=["Follows"]).text, end="")
@@ -196,8 +265,8 @@ class Graph:
         from omnigraph.history.export import export
 
         store = self._reader()
-        snapshot = snapshot_at(store, known_branch(branch), at)
-        with at_state(snapshot):
+        snapshot = asked_state(store, branch, at)
+        with at_state(snapshot), holding(store.lease(snapshot, "export")):
             return export(store, snapshot, target, types, format)
 
     # --- writing
@@ -205,11 +274,12 @@ class Graph:
     def mutate(
         self,
         source: str | Path,
-        name: str | None = None,
+        name: str | Mapping[str, object] | None = None,
         params: Mapping[str, object] | None = None,
         *,
         branch: str = ids.MAIN,
         if_commit: str | None = None,
+        message: str | None = None,
     ) -> MutationResult:
         """Run a write query as one commit: all its statements or none.
 
@@ -218,59 +288,70 @@ class Graph:
 
         Args:
             source: the `.gq` text, or the path of a file that holds it.
-            name: the query to run; may be left out when there is only one.
-            params: values by name without ``$``.
+            name: the query to run; may be left out when there is only one, also with ``params`` in its place.
+            params: values by name without ``$``. Of instants the digits behind the milliseconds are cut off.
             if_commit: refuse unless this is the branch's head.
+            message: what to say about it in the history.
 
         Raises:
             PreconditionFailed: ``if_commit`` is not the head.
 
         Example:
-            >>> graph.mutate("query add($h: String) { insert Person { handle: $h, name: $h } }", params={"h": "cy"})
+            >>> graph.mutate("query add($h: String) { insert Person { handle: $h, name: $h } }", {"h": "cy"})
             MutationResult('add' on main: 1 nodes, 0 edges; commit 0...)
         """
-        from omnigraph.write.mutate import MutationRequest, mutate
+        from omnigraph.write.mutate import mutate
+        from omnigraph.write.mutation_result import MutationRequest
 
-        request = MutationRequest(source, name, params, known_branch(branch), self._actor, if_commit)
+        if not isinstance(name, str | None):
+            name, params = given.named_query(name, params)
+        said = commit_message(message)
+        request = MutationRequest(source, name, params, known_branch(branch), self._actor, if_commit, said)
         return mutate(self._writer(), self._schemas, request)
 
     def load(
         self,
         source: Source,
-        mode: str,
+        mode: LoadMode | Mode,
         *,
         branch: str = ids.MAIN,
         from_: str | None = None,
-        on_error: Literal["fail", "reject"] = "fail",
+        on_error: OnBadRow = "fail",
         max_rejects: int | None = None,
-        format: str | None = None,
+        format: LoadFormat | None = None,
         type: str | None = None,
-        engine: str = "auto",
+        columns: AbsentColumns = "replace",
+        times: TooFineTimes = "exact",
+        engine: Engine = "auto",
+        message: str | None = None,
         progress: bool | Callable[[Progress], None] | None = None,
     ) -> LoadResult:
-        """Load files or tables as one commit: all of it or nothing.
+        """Load files or rows in memory as one commit: all of it or nothing.
 
         A load that put many rows into a table is followed by a commit of the system that builds the indexes.
 
         Args:
-            source: JSONL of the graph's dialect (gzip too), a directory or a glob of it, several of these, or a mapping
-                from type names to Arrow tables or to Parquet, CSV or JSON files.
+            source: JSONL of the graph's dialect (gzip too), as a path, an open file, a directory, a glob or several of
+                these; or rows of one type: Parquet, CSV or JSON files, pandas and Polars frames, lists of dicts, Arrow
+                tables, readers and datasets, whatever has ``__arrow_c_stream__``; or a mapping from types to such rows.
             mode: ``append`` refuses ids that exist, ``merge`` replaces their rows as a whole, ``overwrite`` replaces
-                every row of the types that occur.
+                every row of the types that occur. Of several rows with one id a ``merge`` takes the last, as a whole.
             from_: branch to fork from when ``branch`` does not exist.
             on_error: ``fail`` refuses the load for one bad row, ``reject`` leaves bad rows out and reports them.
             max_rejects: more rejected rows than this refuse the load after all.
             format: ``jsonl``, ``json``, ``parquet`` or ``csv`` for files whose suffix does not say it.
             type: type of the rows when the source does not name one.
-            engine: ``embedded`` loads in this process, ``spark`` on Spark. By default directories, patterns, Parquet,
-                CSV, DataFrames and large JSONL go to Spark where pyspark and Java are installed.
+            columns: of a ``merge``: ``replace`` makes null what the input does not have, ``keep`` leaves it as it is.
+            times: ``exact`` refuses times finer than a millisecond, ``round`` rounds them.
+            engine: ``embedded`` loads in this process, ``spark`` on Spark. By default files that are large together
+                and Spark's DataFrames go to Spark where pyspark and Java are installed.
+            message: what to say about it in the history.
             progress: True or False to show progress or not, or a function that is told; by default a bar on a terminal.
 
         Example:
             >>> graph.load("more.jsonl", "append").nodes
             {'Person': 1}
-            >>> import pyarrow as pa
-            >>> graph.load({"Follows": pa.table({"src": ["cy"], "dst": ["ana"]})}, "append")
+            >>> graph.load({"Follows": [{"from": "cy", "to": "ana"}]}, "append")
             LoadResult(append on main: 1 records of 0 node and 1 edge types; commit 0...)
         """
         from omnigraph.graph.engines import spark_load
@@ -279,13 +360,21 @@ class Graph:
         from omnigraph.upkeep.indexes import ensure_indices
         from omnigraph.write.load.gather import request_of
 
-        on_spark = spark_load(engine, source, format)
+        request = request_of(source, mode, on_error, max_rejects, times, columns, format=format, type=type)
+        on_spark = spark_load(engine, request.source)
         if on_spark is not None:
             asked = {"branch": branch, "from_": from_, "on_error": on_error, "max_rejects": max_rejects}
-            return on_spark(self, source, mode, format=format, type=type, progress=progress, **asked)
-        request = request_of(source, mode, on_error, max_rejects, format=format, type=type)
+            how = {
+                "format": format,
+                "type": type,
+                "columns": columns,
+                "times": times,
+                "progress": progress,
+                "message": message,
+            }
+            return on_spark(self, request.source, mode, **asked, **how)
         base = known_branch(from_) if from_ is not None else None
-        destination = LoadDestination(known_branch(branch), base, self._actor)
+        destination = LoadDestination(known_branch(branch), base, self._actor, commit_message(message))
         store = self._writer()
         schema = self._schemas.for_rows(destination.branch, base)
         with reporter(progress) as report:
@@ -299,13 +388,25 @@ class Graph:
         branch: str = ids.MAIN,
         base: Snapshot | None = None,
         if_commit: str | None = None,
+        message: str | None = None,
     ) -> WriteResult:
         """Commit changes of any number of types as one commit: all of them or none.
 
         Args:
+            changes: one per type. The rows to put may be held in any way that `load` takes rows in memory.
             base: snapshot that the changes were computed from. When a table moved since, removals from it and changes
                 with ``reads_rows`` are a conflict. Without it they mean the newest state.
             if_commit: refuse unless this is the branch's head.
+            message: what to say about it in the history.
+
+        Example:
+            >>> import pyarrow as pa
+            >>> put = og.Change("node:Person", pa.table({"handle": ["cy"], "name": ["Cy"]}))
+            >>> dict(graph.write([put, og.Change("edge:Follows", remove=pa.array(["f1"]))]).removed)
+            {'edge:Follows': 1}
+            >>> renamed = pa.table({"handle": ["cy"], "name": ["Cy D."]})
+            >>> dict(graph.write([og.Change("node:Person", renamed, og.Mode.MERGE)], base=graph.snapshot()).put)
+            {'node:Person': 1}
         """
         from omnigraph.write.stage_changes import WriteRequest, write
 
@@ -315,8 +416,89 @@ class Graph:
             actor=self._actor,
             base=base._stored if base else None,
             if_commit=if_commit,
+            message=commit_message(message),
         )
         return write(self._writer(), self._schemas, request)
+
+    def transaction(self, branch: str = ids.MAIN, *, message: str | None = None) -> Transaction:
+        """Several reads and writes as one commit, or none: to be used in a ``with`` block.
+
+        Inside the block each step sees what the steps before it did, over the state that the branch had when the block
+        was entered. The end of the block commits; an error that leaves it, or `rollback`, drops everything.
+
+        Args:
+            message: what to say about it in the history.
+
+        Raises:
+            ReadOnly: the graph is open read-only.
+
+        Example:
+            >>> with graph.transaction() as tx:
+            ...     done = tx.insert("Person", [{"handle": "cy", "name": "Cy"}, {"handle": "di", "name": "Di"}])
+            ...     done = tx.insert("Follows", [{"from": "cy", "to": "di"}])
+            ...     tx.query("query q() { match { $p: Person } return { count($p) as people } }").rows()
+            [{'people': 4}]
+            >>> tx.result
+            WriteResult(commit=Commit(...), put={'node:Person': 2, 'edge:Follows': 1}, removed={})
+        """
+        from omnigraph.graph.transaction import Transaction
+
+        self._writer()
+        said = commit_message(message)
+        return Transaction(lambda: self.internals, self._reads, known_branch(branch), said, self._transacting)
+
+    def revert(
+        self,
+        commit: str,
+        *,
+        branch: str = ids.MAIN,
+        resolve: Resolve | None = None,
+        message: str | None = None,
+    ) -> UndoResult:
+        """Undo what one commit did, as a new commit. What was written since stays.
+
+        Args:
+            commit: id of a commit in the history of the branch, or its ``tag:NAME``; a merge is undone against its
+                first parent.
+            resolve: what to do with rows that were changed again since, as for `Branches.merge`: ``"ours"`` keeps them
+                as they are now, ``"theirs"`` takes them back to what they were before the commit.
+            message: what to say about it in the history.
+
+        Raises:
+            MergeConflict: rows were changed again since, or undoing the commit breaks a rule; nothing was written.
+            MergeSchemaMismatch: the commit changed the schema, or the schema changed since.
+
+        Example:
+            >>> done = graph.mutate('query q() { update Person set { name: "B." } where handle = "bo" }')
+            >>> graph.revert(done.commit.id).tables["node:Person"].updated
+            1
+        """
+        from omnigraph.history.undo import UndoRequest, revert
+
+        request = UndoRequest(known_branch(branch), commit, self._actor, resolve, commit_message(message))
+        return revert(self._writer(), self._schemas, request, _merge_engine("auto"))
+
+    def restore(self, at: At, *, branch: str = ids.MAIN, message: str | None = None) -> UndoResult:
+        """Give a branch the rows of an older state, as a new commit. History stays, and what did not change is not
+        written again.
+
+        Args:
+            at: a commit id, ``tag:NAME``, a manifest version or a time.
+            message: what to say about it in the history.
+
+        Raises:
+            MergeSchemaMismatch: the graph had another schema then.
+
+        Example:
+            >>> before = graph.commits.head().id
+            >>> done = graph.mutate('query q() { delete Person where handle = "bo" }')
+            >>> graph.restore(before).tables["node:Person"].inserted
+            1
+        """
+        from omnigraph.history.undo import UndoRequest, restore
+
+        request = UndoRequest(known_branch(branch), at, self._actor, message=commit_message(message))
+        return restore(self._writer(), self._schemas, request, _merge_engine("auto"))
 
     # --- changes between states
 
@@ -333,7 +515,7 @@ class Graph:
         """The changes that lead from one state to another, entity by entity.
 
         Args:
-            from_: a branch, a commit id, a manifest version, a time, or a snapshot.
+            from_: a branch, a commit id, ``tag:NAME``, a manifest version, a time, or a snapshot.
             to: likewise.
             branch: whose versions and times are meant.
             kinds: ``node``, ``edge``; None for both.
@@ -374,7 +556,8 @@ class Graph:
         """One page of the change feed of a branch: whole commits in order, each against its first parent.
 
         Args:
-            since: ``now`` (the default), ``beginning``, ``after:<commit id>``, or the cursor of an earlier page.
+            since: ``now`` (the default), ``beginning``, ``after:<commit id>``, ``after:tag:<name>``, or the cursor of
+                an earlier page.
             page_token: of a page that ended inside a block, to get the rest; then ``since`` is left out.
             limit: most changes on the page.
             max_bytes: most bytes of JSON on the page; a larger change comes alone.
@@ -444,19 +627,177 @@ class Graph:
         from omnigraph.history.feed.baseline import baseline
 
         store = self._reader()
-        return baseline(store, store.snapshot(known_branch(branch)), target, change_filter(kinds, types, ops))
+        snapshot, wanted = store.snapshot(known_branch(branch)), change_filter(kinds, types, ops)
+        with holding(store.lease(snapshot, "baseline")):
+            return baseline(store, snapshot, target, wanted)
 
     # --- upkeep
 
-    def ensure_indices(self, branch: str = ids.MAIN) -> IndexReport:
-        """Build missing indexes and extend those that lag behind; on main also the topology files."""
+    def ensure_indices(self, branch: str = ids.MAIN, *, engine: Engine = "auto") -> IndexReport:
+        """Build missing indexes and extend those that lag behind; on main also the topology files.
+
+        Args:
+            engine: ``"embedded"`` builds in this process, ``"spark"`` on Spark; ``"auto"`` gives much work to Spark, if
+                there is one.
+        """
+        from omnigraph.graph.engines import upkeep_engine
         from omnigraph.upkeep.indexes import ensure_indices
 
         name = known_branch(branch)
-        report = ensure_indices(self._writer(), self._schemas, name)
+        report = ensure_indices(self._writer(), self._schemas, name, upkeep_engine(engine))
         if name == ids.MAIN:
             self._reads.keep_topologies(self._store.snapshot(ids.MAIN))
         return report
+
+    def optimize(
+        self,
+        branch: str | None = None,
+        *,
+        types: Sequence[str] | None = None,
+        engine: Engine = "auto",
+        message: str | None = None,
+    ) -> OptimizeReport:
+        """Make a graph that was written to often as fast as a fresh one: small fragments are joined, deleted rows leave
+        the files, indexes are built, extended and joined, and on main the topology files are made anew, unless Spark
+        does the work: then there are more edges than one process should read.
+
+        No answer changes and no history goes. Writers and readers go on meanwhile; what they change is planned again.
+        All tables of a branch become one commit for their fragments and one for their indexes, or none.
+
+        Args:
+            branch: None for all branches. Of a branch only tables that it changed are optimized; it shares the others.
+            types: names of types, None for all.
+            engine: ``"embedded"`` works in this process, ``"spark"`` on Spark; ``"auto"`` gives much work to Spark, if
+                there is one.
+            message: what to say about it in the history.
+
+        Raises:
+            RecoveryRequired: an interrupted write can be neither finished nor dropped; nothing was done.
+
+        Example:
+            >>> report = graph.optimize()
+            >>> [(table.table_key, table.indexes_built) for table in report.tables]
+            [('edge:Follows', ('id', 'src', 'dst')), ('node:Person', ('id', 'handle'))]
+            >>> graph.optimize().commits
+            ()
+        """
+        from omnigraph.given import texts
+        from omnigraph.graph.engines import upkeep_engine
+        from omnigraph.upkeep.optimize import OptimizeRequest, optimize
+
+        chosen = frozenset(texts(types, "types")) if types is not None else None
+        request = OptimizeRequest(upkeep_engine(engine), chosen, commit_message(message))
+        report = optimize(self._writer(), self._schemas, known_branch(branch) if branch is not None else None, request)
+        if report.engine == "embedded" and any(commit.branch == ids.MAIN for commit in report.commits):
+            self._reads.keep_topologies(self._store.snapshot(ids.MAIN))
+        return report
+
+    def embed(
+        self,
+        types: Sequence[str] | str | None = None,
+        *,
+        branch: str = ids.MAIN,
+        limit: int | None = None,
+        budget: int | None = None,
+        rows: int | None = None,
+        reembed: bool = False,
+        retry_failed: bool = False,
+        progress: bool | Callable[[Progress], None] | None = None,
+    ) -> EmbedResult:
+        """Make the vectors that properties with ``@embed`` lack, by the provider of the environment: of rows without
+        one, and of rows whose text changed since theirs was made. In commits of some rows each; a run that was
+        interrupted is continued by the next one, without asking again for what was answered.
+
+        Args:
+            types: names of node types; None for all that have such a property.
+            limit: most rows that are embedded.
+            budget: most characters that are sent to the provider.
+            rows: rows of one commit.
+            reembed: also rows whose vector came with the data or was made by another model.
+            retry_failed: also rows whose text the provider refused before.
+            progress: as for `load`.
+
+        Raises:
+            EmbeddingModelMismatch: a property declares another model, or holds vectors of another one.
+            EmbeddingError: the provider failed; what it answered before is committed.
+
+        Example:
+            >>> graph.embed()
+            EmbedResult(0 rows embedded in 0 commits on main, 0 failed)
+        """
+        from omnigraph.embed.managed.start_run import embed_request, run_embedding
+
+        wanted = embed_request(known_branch(branch), types, limit, budget, rows, self._actor)
+        wanted = replace(wanted, reembed=reembed, retry_failed=retry_failed)
+        return run_embedding(self._writer(), self._schemas, wanted, progress)
+
+    def stats(self, branch: str = ids.MAIN, *, embeddings: bool = False) -> GraphStats:
+        """How big the graph is and how it lies in its files: rows, fragments, bytes and index coverage of the tables of
+        a branch; history, manifest, interrupted writes and all files of the whole graph. Reads no data file.
+
+        Args:
+            embeddings: also how many vectors are pending, ready, stale, failed and given, which reads their columns.
+
+        Example:
+            >>> found = graph.stats()
+            >>> found.totals["rows"], found.commits, [table.table_key for table in found.tables]
+            (3, 2, ['edge:Follows', 'node:Person'])
+        """
+        from omnigraph.upkeep.stats import stats
+
+        return stats(self._reader(), self._schemas, known_branch(branch), embeddings=embeddings)
+
+    def cleanup(
+        self,
+        keep: int | None = None,
+        older_than: str | int | timedelta | None = None,
+        *,
+        confirm: bool = False,
+        grace: str | int | timedelta | None = None,
+    ) -> CleanupResult:
+        """Remove old states, and files that nobody needs; without ``confirm`` only tell what would be removed.
+
+        What a branch, a tag, a reader with a lease or a merge of two branches needs stays. A state that was removed
+        answers `HistoricalVersionReclaimed`; its commit stays in the history.
+
+        Args:
+            keep: the newest so many commits of each branch stay.
+            older_than: so do commits that are younger: seconds, a `timedelta`, or a text like ``24h`` or ``7d``.
+            confirm: remove.
+            grace: and states that were the newest of their branch within this time, 10 minutes by default, because
+                somebody may be reading them.
+
+        Raises:
+            InputError: neither ``keep`` nor ``older_than`` is given.
+            CleanupRefused: something that has to stay cannot be read; nothing was removed.
+
+        Example:
+            >>> graph.cleanup(keep=10)
+            CleanupResult(would remove 0 states, 0 files, 0 bytes; 3 states stay)
+        """
+        from omnigraph.upkeep import cleanup as room
+        from omnigraph.upkeep.cleanup.policy import policy_of
+
+        request = room.CleanupRequest(policy_of(keep, older_than, grace), self._actor)
+        return room.cleanup(self._writer(), request) if confirm else room.preview(self._reader(), request)
+
+    @property
+    def retention(self) -> Retention:
+        """The rule by which `upkeep` keeps the graph small."""
+        from omnigraph.upkeep.retention import Retention
+
+        return Retention(self._reader, self._writer)
+
+    @property
+    def upkeep(self) -> Upkeep:
+        """Do what is due by the retention rule: call it from a timer. It lists what was done."""
+        from omnigraph.upkeep.upkeep_runs import Upkeep
+
+        return Upkeep(self._reader, self._writer, self._actor, self._put_in_order)
+
+    def _put_in_order(self) -> str:
+        """Put the tables of all branches in order; says what was done."""
+        return self.optimize().summary
 
     def verify(self, *, deep: bool = False) -> VerifyReport:
         """Prove that the graph is whole: every branch, table, row rule, commit and control file. Writes nothing.
@@ -481,8 +822,8 @@ class Graph:
         Also makes the copies of the commits complete, which a killed writer leaves a commit behind.
 
         Args:
-            discard: also take back what other software wrote to the tables beside the graph, which refuses writes to
-                them otherwise (`UncoveredDrift`). Counts such tables too.
+            discard: also take back rows that other software wrote to the tables beside the graph, which refuses writes
+                to them otherwise (`UncoveredDrift`); see also `repair`. Counts such tables too.
         """
         from omnigraph.storage.recovery import repair_mirrors, sweep
         from omnigraph.storage.recovery.sweep import discard_drift
@@ -494,6 +835,33 @@ class Graph:
         repair_mirrors.mend_mirrors(self._store)
         return resolved
 
+    def repair(
+        self, *, branch: str | None = None, confirm: bool = False, force: bool = False, discard: bool = False
+    ) -> RepairReport:
+        """Tell what other software did to the tables beside the graph, and adopt it or take it back.
+
+        Args:
+            branch: only the tables of this branch; None means those of every branch.
+            confirm: do it; without it only tell. Versions that hold the very rows of what is shown are adopted, one
+                commit for each branch, by ``omnigraph:repair``; anything else is refused.
+            force: adopt versions with other rows or options too, by ``omnigraph:repair:force``. The report says which
+                rules their rows break.
+            discard: take everything back instead: the tables get the content that the graph shows.
+
+        Raises:
+            InputError: ``force`` without ``confirm``, or with ``discard``.
+            RecoveryRequired: an interrupted write has to be resolved first.
+
+        Example:
+            >>> graph.repair()
+            RepairReport(no drift)
+        """
+        from omnigraph.upkeep.repair import RepairRequest, repair
+
+        name = known_branch(branch) if branch is not None else None
+        store = self._writer() if confirm else self._reader()
+        return repair(store, self._schemas, RepairRequest(name, confirm, force, discard))
+
     @property
     def recoveries(self) -> list[Recovery]:
         """Interrupted writes that were finished or taken back, oldest first."""
@@ -503,7 +871,13 @@ class Graph:
 
     @property
     def internals(self) -> GraphInternals:
-        """Storage, schemas and actor, for engines of this package. Not for applications: it may change at any time."""
+        """Storage, schemas and actor, for engines of this package. Not for applications: it may change at any time.
+
+        Raises:
+            GraphClosed: the handle was closed.
+        """
+        if self._is_closed:
+            raise GraphClosed(f"{self.uri} was closed", hint="open it again with omnigraph.open")
         return GraphInternals(self._store, self._schemas, self._mode, self._actor)
 
     @property
@@ -512,10 +886,15 @@ class Graph:
         return is_held()
 
     def close(self) -> None:
-        """Wait for background copies; the handle can be thrown away without it, the next writer catches up."""
+        """Wait for background copies. From then on the handle refuses everything; closing it again does nothing.
+
+        A handle can be thrown away without it: the next writer catches up.
+        """
+        self._is_closed = True
         self._store.mirror.stop()
 
     def __enter__(self) -> Self:
+        self.internals  # noqa: B018  refuses a closed handle
         return self
 
     def __exit__(
@@ -524,17 +903,20 @@ class Graph:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Graph({self.uri!r}, mode={self._mode!r})"
+        return f"Graph({self.uri!r}, mode={self._mode!r}{', closed' if self._is_closed else ''})"
 
     def _read_request(
         self,
         source: str | Path,
         name: str | None,
         params: Mapping[str, object] | None,
-        branch: str,
+        branch: str | None,
         at: At | None,
     ) -> ReadRequest:
-        return ReadRequest(source, name, params, snapshot_at(self._reader(), known_branch(branch), at), at)
+        from omnigraph.engine.query_runner import ReadRequest
+
+        moment = moment_of(at) if at is not None else None
+        return ReadRequest(source, name, params, asked_state(self._reader(), branch, moment), moment)
 
     def _reader(self) -> GraphStore:
         return self.internals.reader()
@@ -543,18 +925,19 @@ class Graph:
         return self.internals.writer()
 
 
-def lint_with_schema(queries: Path, schema: Path) -> LintReport:
+def lint_with_schema(queries: Path, schema: Path, *, allow_unknown_annotations: bool = False) -> LintReport:
     """Check every query of a file against the schema in another one, without a stored graph.
 
     Raises:
         SourceError: the schema is wrong.
     """
-    from omnigraph.query.lint_queries import SchemaSource, lint
+    from omnigraph.query.lint_queries import SchemaSource, lint, with_schema_findings
 
     text, file = text_of(schema, ".pg")
-    compiled = compile_schema(text, file=file)
+    compiled = compile_schema(text, file=file, allow_unknown_annotations=allow_unknown_annotations)
     asked, asked_file = text_of(queries, ".gq")
-    return lint(asked, compiled.catalog, asked_file, schema_source=SchemaSource("file", str(schema)))
+    report = lint(asked, compiled.catalog, asked_file, schema_source=SchemaSource("file", str(schema)))
+    return with_schema_findings(report, compiled.warnings)
 
 
 def _stored(state: State) -> Target:
@@ -578,7 +961,7 @@ class GraphInternals:
 
     store: GraphStore
     schemas: SchemaRegistry
-    mode: str
+    mode: OpenMode
     actor: str | None
 
     def reader(self) -> GraphStore:
@@ -600,9 +983,9 @@ class GraphInternals:
             raise ReadOnly(f"{self.store.location.uri} is open read-only", hint="open it with mode='rw'")
         return self.reader()
 
-    def snapshot(self, branch: str = ids.MAIN, at: At | None = None) -> ManifestSnapshot:
-        """The state of a branch now, or at a commit id, a manifest version or a time."""
-        return snapshot_at(self.reader(), known_branch(branch), at)
+    def snapshot(self, branch: str | None = None, at: At | None = None) -> ManifestSnapshot:
+        """The state of a branch now, or at a commit, a tag, a manifest version or a time; see `Graph.query`."""
+        return asked_state(self.reader(), branch, at)
 
     def catalog_of(self, snapshot: ManifestSnapshot) -> Catalog:
         """The types of a state."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING
 
 from omnigraph import ids
-from omnigraph.errors import InputError, InvalidUri, LockTimeout, SchemaFilesDisagree
+from omnigraph.errors import GraphNotFound, InputError, InvalidUri, LockTimeout, SchemaFilesDisagree
 from omnigraph.graph.graph import Graph
 from omnigraph.schema.compiled_schema import CompiledSchema, compile_schema
 from omnigraph.schema.contract import (
@@ -17,18 +18,28 @@ from omnigraph.schema.contract import (
     SOURCE_FILE,
     STATE_FILE,
     check_files,
-    hash_of_file,
+    hashes_of_file,
     missing_files,
     state_text,
 )
 from omnigraph.schema_registry import read_schema
 from omnigraph.storage.graph_store import GraphStore
-from omnigraph.storage.metadata import schema_files
+from omnigraph.storage.metadata import copy_claim, schema_files
 from omnigraph.storage.objects.object_store import Location, parse_location
-from omnigraph.storage.objects.user_files import text_of
+from omnigraph.storage.objects.user_text import text_of
+
+if TYPE_CHECKING:
+    from omnigraph.choices import OpenMode
 
 
-def init(uri: str | os.PathLike[str], schema: str | Path, *, actor: str | None = None, force: bool = False) -> Graph:
+def init(
+    uri: str | os.PathLike[str],
+    schema: str | Path,
+    *,
+    actor: str | None = None,
+    force: bool = False,
+    allow_unknown_annotations: bool = False,
+) -> Graph:
     """Create a graph and open it.
 
     Args:
@@ -36,20 +47,24 @@ def init(uri: str | os.PathLike[str], schema: str | Path, *, actor: str | None =
         schema: the `.pg` text, or the path of a file that holds it.
         actor: who the first commit and later writes belong to.
         force: replace schema files that belong to no graph.
+        allow_unknown_annotations: take also an unknown annotation that looks like a known one. Any other unknown
+            annotation is a `SchemaWarning`.
 
     Raises:
         AlreadyInitialized: there is a graph.
+        SchemaError: the schema breaks a rule, or an annotation is misspelt.
 
     Example:
         >>> og.init("new.omni", "node Place { name: String @key }").snapshot().count("Place")
         0
     """
     from omnigraph.schema.arrow import table_schema
+    from omnigraph.schema.schema_warnings import SchemaWarning, unknown_annotations
     from omnigraph.schema.stable_ids import table_path
     from omnigraph.storage import create_graph
 
     text, file = text_of(schema, ".pg")
-    compiled = compile_schema(text, file=file)
+    compiled = compile_schema(text, file=file, allow_unknown_annotations=allow_unknown_annotations)
     catalog = compiled.catalog
     tables = [
         create_graph.NewTable(type_.table_key, table_path(kind, type_.name), table_schema(type_))
@@ -60,12 +75,12 @@ def init(uri: str | os.PathLike[str], schema: str | Path, *, actor: str | None =
         compiled.source, compiled.ir_text, state_text(compiled.hash), tables, ids.actor_id(actor), compiled.hash
     )
     create_graph.create_graph(GraphStore(_directory(parse_location(uri))), new, force=force)
+    for finding in unknown_annotations(compiled.warnings):
+        warnings.warn(f"{finding.entity}: {finding.message}", SchemaWarning, stacklevel=2)
     return open_graph(uri, actor=actor)
 
 
-def open_graph(
-    uri: str | os.PathLike[str] | Location, *, mode: Literal["rw", "ro"] = "rw", actor: str | None = None
-) -> Graph:
+def open_graph(uri: str | os.PathLike[str] | Location, *, mode: OpenMode = "rw", actor: str | None = None) -> Graph:
     """Open a graph.
 
     Args:
@@ -84,9 +99,10 @@ def open_graph(
     """
     if mode not in ("rw", "ro"):
         raise InputError(f"mode {mode!r} is not 'rw' or 'ro'")
-    store = GraphStore(_directory(parse_location(uri)))
-    store.snapshot(ids.MAIN)
+    store = GraphStore(_directory(parse_location(uri)), writes=mode == "rw")
+    _require_graph(store)
     if mode == "rw":
+        copy_claim.require_writable(store.objects, store.location.uri)
         _finish_interrupted_work(store)
     return Graph(store, _read_schema(store, mode), mode=mode, actor=ids.actor_id(actor))
 
@@ -97,9 +113,20 @@ def _directory(location: Location) -> Location:
     return location
 
 
+def _require_graph(store: GraphStore) -> None:
+    """Raise GraphNotFound where there is none; where a copy of one is unfinished, it says so."""
+    try:
+        store.snapshot(ids.MAIN)
+    except GraphNotFound:
+        claim = copy_claim.read(store.objects)
+        if claim is None:
+            raise
+        raise copy_claim.unfinished(claim, store.location.uri) from None
+
+
 def _finish_interrupted_work(store: GraphStore) -> None:
     """Migrate an old layout, finish interrupted writes and schema changes, fill the mirrors."""
-    from omnigraph.history.schema_apply import resolve_staging
+    from omnigraph.history.staged_schema import resolve_staging
     from omnigraph.storage.metadata.commit_mirror import catch_up, follows
     from omnigraph.storage.recovery import sweep
 
@@ -113,6 +140,8 @@ def _finish_interrupted_work(store: GraphStore) -> None:
 
 def _read_schema(store: GraphStore, mode: str) -> CompiledSchema:
     files = {name: store.objects.read(name) for name in (SOURCE_FILE, IR_FILE, STATE_FILE)}
+    if files[SOURCE_FILE] is None and (claim := copy_claim.read(store.objects)) is not None:
+        raise copy_claim.unfinished(claim, store.location.uri)
     if None in files.values() and len(store.branch_refs()) == 1:
         completed = missing_files(files)
         if mode == "rw":
@@ -121,8 +150,8 @@ def _read_schema(store: GraphStore, mode: str) -> CompiledSchema:
         files |= completed
     main = store.snapshot(ids.MAIN)
     try:
-        live = check_files(files)
-        if main.schema in (None, live.hash):
+        live = check_files(files).named(main.schema)
+        if live is not None:
             return live
     except SchemaFilesDisagree:
         if main.schema is None or (mode == "rw" and not _are_accepted(store, files)):
@@ -135,8 +164,10 @@ def _read_schema(store: GraphStore, mode: str) -> CompiledSchema:
 
 def _are_accepted(store: GraphStore, files: Mapping[str, bytes | None]) -> bool:
     """Whether each file is of a schema that the graph has or had: then it is only late. Nobody edited it."""
-    hashes = {hash_of_file(name, content) for name, content in files.items()}
-    return all(known is not None and schema_files.kept(store.objects, known) is not None for known in hashes)
+    return all(
+        any(schema_files.kept(store.objects, known) is not None for known in hashes_of_file(name, content))
+        for name, content in files.items()
+    )
 
 
 def _repair_schema_files(store: GraphStore, accepted: CompiledSchema) -> None:

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from omnigraph.ids import commit_message
 from omnigraph.schema.compiled_schema import CompiledSchema, compile_schema
 from omnigraph.schema_registry import SchemaRegistry
 from omnigraph.storage.graph_store import GraphStore
-from omnigraph.storage.objects.user_files import text_of
+from omnigraph.storage.objects.user_text import text_of
 
 # A process that only reads never pays for planning and applying.
 if TYPE_CHECKING:
@@ -41,28 +42,42 @@ class SchemaControl:
 
     @property
     def hash(self) -> str:
-        """Names the schema: equal for texts that mean the same."""
+        """Names the schema: that of its compiled form, in the spelling that the graph has it in."""
         return self._schemas.newest().hash
 
-    def plan(self, schema: str | Path, allow_data_loss: bool = False) -> SchemaPlan:
+    def plan(
+        self, schema: str | Path, allow_data_loss: bool = False, *, allow_unknown_annotations: bool = False
+    ) -> SchemaPlan:
         """What a change to another schema would do; changes nothing.
 
         Args:
             schema: the wanted `.pg` text, or the path of a file that holds it.
             allow_data_loss: plan hard drops, which also give up older versions of what is dropped.
+            allow_unknown_annotations: take also an unknown annotation that looks like a known one.
 
         Raises:
+            SchemaError: the schema breaks a rule, or an annotation is misspelt.
             SchemaIdentityError: a ``@rename_from`` hint cannot be followed.
 
         Example:
             >>> print(graph.schema.plan(graph.schema.text.replace("name: String", "name: String  nick: String?")))
             add property 'Person.nick' (String?) on node 'Person'
         """
-        from omnigraph.schema.evolve import plan_change
+        from omnigraph.history.schema_apply import plan_for
 
-        return plan_change(self._schemas.newest(), _compiled(schema), allow_data_loss=allow_data_loss)
+        desired = _compiled(schema, allow_unknown_annotations)
+        snapshot, accepted = self._schemas.present()
+        return plan_for(snapshot, accepted, desired, allow_data_loss=allow_data_loss)
 
-    def apply(self, schema: str | Path, allow_data_loss: bool = False, *, if_hash: str | None = None) -> SchemaApplied:
+    def apply(
+        self,
+        schema: str | Path,
+        allow_data_loss: bool = False,
+        *,
+        if_hash: str | None = None,
+        message: str | None = None,
+        allow_unknown_annotations: bool = False,
+    ) -> SchemaApplied:
         """Change the schema as one commit. The graph may have no branch but main.
 
         Handles that are open, here and in other processes, see the new schema with their next operation; a write that
@@ -72,8 +87,11 @@ class SchemaControl:
             schema: the wanted `.pg` text, or the path of a file that holds it.
             allow_data_loss: drops also give up older versions of what is dropped.
             if_hash: refuse unless the graph still has the schema of this `hash`, the one that was planned from.
+            message: what to say about it in the history.
+            allow_unknown_annotations: take also an unknown annotation that looks like a known one.
 
         Raises:
+            SchemaError: the schema breaks a rule, or an annotation is misspelt.
             UnsupportedSchemaChange: a step is refused; nothing changed.
             SchemaApplyBlocked: there are other branches.
             PreconditionFailed: the graph has another schema than ``if_hash``.
@@ -85,10 +103,11 @@ class SchemaControl:
         """
         from omnigraph.history.schema_apply import SchemaRequest, apply_schema
 
-        request = SchemaRequest(_compiled(schema), allow_data_loss, self._actor, if_hash)
+        desired = _compiled(schema, allow_unknown_annotations)
+        request = SchemaRequest(desired, allow_data_loss, self._actor, if_hash, commit_message(message))
         return apply_schema(self._writer(), self._schemas, request)
 
 
-def _compiled(schema: str | Path) -> CompiledSchema:
+def _compiled(schema: str | Path, allow_unknown_annotations: bool) -> CompiledSchema:
     text, file = text_of(schema, ".pg")
-    return compile_schema(text, file=file)
+    return compile_schema(text, file=file, allow_unknown_annotations=allow_unknown_annotations)

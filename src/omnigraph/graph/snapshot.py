@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from omnigraph import given
 from omnigraph.errors import InputError, TypeNotFound
 from omnigraph.history.state_at import at_state
 from omnigraph.ids import did_you_mean
 from omnigraph.storage.graph_store import GraphStore
-from omnigraph.storage.metadata.manifest import ManifestSnapshot, Pin
+from omnigraph.storage.metadata.holds import Hold
+from omnigraph.storage.metadata.manifest import ManifestSnapshot, Pin, table_version_of
 from omnigraph.storage.objects.native_libraries import store_errors
-from omnigraph.storage.tables.datasets import AS_BYTES
+from omnigraph.storage.tables.table_scan import whole_table
+
+if TYPE_CHECKING:
+    from omnigraph.storage.tables.pinned_dataset import PinnedDataset
 
 
 class Snapshot:
-    """One consistent state of a graph. It does not change, whatever is committed meanwhile."""
+    """One consistent state of a graph. It does not change, whatever is committed meanwhile. Cleanups leave one of the
+    past alone as long as this object is there."""
 
-    def __init__(self, store: GraphStore, stored: ManifestSnapshot) -> None:
+    def __init__(self, store: GraphStore, stored: ManifestSnapshot, hold: Hold | None = None) -> None:
         self._store = store
         self._stored = stored
+        if hold is not None:
+            released = weakref.finalize(self, hold.release)
+            released.atexit = store.location.is_local  # elsewhere it expires, and nobody waits for a store at the end
 
     @property
     def branch(self) -> str:
@@ -52,7 +63,8 @@ class Snapshot:
         return self._pin(type_name).row_count
 
     def arrow(self, type_name: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """Rows of a type as an Arrow table.
+        """Rows of a type as an Arrow table, as they are stored: DateTime is ``date64`` with the time of day, which
+        ``column.cast(pa.int64()).cast(pa.timestamp("ms", "UTC"))`` makes a timestamp.
 
         Example:
             >>> graph.snapshot().arrow("Person", ["handle", "name"]).to_pylist()
@@ -60,19 +72,36 @@ class Snapshot:
         """
         if isinstance(columns, str):
             raise InputError(f"columns is a list of names, not the text '{columns}'", hint=f"pass [{columns!r}]")
+        columns = None if columns is None else given.texts(columns, "columns")
         pin = self._pin(type_name)
         with at_state(self._stored):
             handle = self._store.table(pin)
-        for name in columns or ():
-            if (name not in handle.schema.names and not name.startswith("_row")) or list(columns or ()).count(name) > 1:
-                raise InputError(f"'{pin.table_key}' has no column '{name}', or it is named twice", column=name)
+        for position, name in enumerate(columns or ()):
+            if name not in handle.schema.names and not name.startswith("_row"):
+                hint = did_you_mean(name, handle.schema.names)
+                raise InputError(f"'{pin.table_key}' has no column '{name}'", hint=hint, column=name)
+            if columns and name in columns[:position]:
+                raise InputError(f"column '{name}' is named twice", column=name)
         with store_errors(f"read '{pin.table_key}'", handle):
-            table: pa.Table = handle.to_table(
-                columns=list(columns) if columns is not None else None, blob_handling=AS_BYTES
-            )
-        return table
+            return whole_table(handle, columns)
+
+    def dataset(self, type_name: str) -> PinnedDataset:
+        """Rows of a type as a dataset of Lance at this state, for DuckDB, Polars or DataFusion to query in place.
+
+        It is a `lance.LanceDataset`, and so a `pyarrow.dataset.Dataset`. It only reads: whatever would write to the
+        table or move to another version raises `ReadOnly`. docs/sql.md shows SQL over a graph.
+
+        Example:
+            >>> graph.snapshot().dataset("Person").to_table(columns=["name"], filter="handle = 'bo'").to_pylist()
+            [{'name': 'Bo'}]
+        """
+        pin = self._pin(type_name)
+        with at_state(self._stored):
+            self._store.table(pin)  # says clearly when it is gone
+        return self._store.tables.pinned(table_version_of(pin))
 
     def _pin(self, type_name: str) -> Pin:
+        type_name = given.text(type_name, "a type")
         keys = [type_name] if ":" in type_name else [f"node:{type_name}", f"edge:{type_name}"]
         pin = next((self._stored.pins[key] for key in keys if key in self._stored.pins), None)
         if pin is None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from omnigraph import limits
 from omnigraph.errors import (
     BranchExists,
+    BranchNotFound,
     ConflictError,
     LimitError,
     OmniGraphError,
@@ -21,14 +22,18 @@ from omnigraph.errors import (
     StorageError,
 )
 from omnigraph.history.branches import create_branch, delete_branch, list_branches
+from omnigraph.logs import LOADS
 from omnigraph.progress import ProgressListener, Stage, silent
 from omnigraph.schema.compiled_schema import CompiledSchema
 from omnigraph.storage.commit import sidecar
 from omnigraph.storage.graph_store import GraphStore
-from omnigraph.storage.metadata.manifest import Commit
+from omnigraph.storage.metadata.manifest import Commit, ManifestSnapshot
+from omnigraph.write.change import Mode
 from omnigraph.write.load.commit_load import Loaded, commit
 from omnigraph.write.load.gather import LoadRequest, read
 from omnigraph.write.load.load_result import LoadResult
+from omnigraph.write.load.load_source import left_out, listed
+from omnigraph.write.load.stored_matches import StoredMatches
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,7 @@ class LoadDestination:
     branch: str
     base: str | None
     actor: str | None
+    message: str | None = None
 
 
 def load(
@@ -52,18 +58,18 @@ def load(
     report: ProgressListener = silent,
 ) -> LoadResult:
     """Read everything, make the branch if it is missing and may be made, write one commit."""
-    if destination.base is None:
-        store.branch_ref(destination.branch)
-    else:
-        store.branch_ref(destination.base)
+    store.branch_ref(destination.branch if destination.base is None else destination.base)
+    base = state_to_merge(store, request, destination)
     timings: dict[str, float] = {}
     with Stage("read", report, timings) as stage:
-        gathered = read(schema.catalog, request)
+        gathered = read(schema.catalog, request, stored_matches(store, schema, request, base))
         stage.rows = sum(rows.num_rows for rows in gathered.rows.values())
     created = make_branch(store, destination)
     try:
         with Stage("commit", report, timings) as stage:
-            loaded = commit(store, schema, request, gathered, destination.branch, destination.actor)
+            kept = base if request.keeps else None
+            author = (destination.actor, destination.message)
+            loaded = commit(store, schema, request, gathered, destination.branch, *author, base=kept)
             stage.rows = sum(loaded.counts.values())
     except (OutcomeUnknown, RecoveryRequired):
         raise
@@ -72,6 +78,25 @@ def load(
             unmake_branch(store, destination.branch)
         raise
     return _result(loaded, request, destination, created, timings)
+
+
+def state_to_merge(store: GraphStore, request: LoadRequest, destination: LoadDestination) -> ManifestSnapshot | None:
+    """The state whose rows those of a merge may mean; None for another load."""
+    if request.mode is not Mode.MERGE:
+        return None
+    try:
+        return store.snapshot(destination.branch)
+    except BranchNotFound:
+        return store.snapshot(destination.base or destination.branch)
+
+
+def stored_matches(
+    store: GraphStore, schema: CompiledSchema, request: LoadRequest, base: ManifestSnapshot | None
+) -> StoredMatches | None:
+    """The rows of a state that those of a load may mean."""
+    if base is None:
+        return None
+    return StoredMatches.of(schema.catalog, base, store.location, request.keeps)
 
 
 def unmake_branch(store: GraphStore, branch: str) -> None:
@@ -89,6 +114,12 @@ def with_indexes(
 
     The load stands, whatever comes of it: an index that is missing changes no answer.
     """
+    LOADS.info(
+        "%s on branch '%s': %d records, %d rejected, %s",
+        *(result.mode, result.branch, result.total, result.rejects.num_rows, result.timings),
+    )
+    if result.left_out:
+        LOADS.warning("files left out, because their suffix says nothing: %s", listed(result.left_out))
     if result.commit is None or max([0, *result.nodes.values(), *result.edges.values()]) <= limits.LOAD_INDEX_ROWS:
         return result
     timings = dict(result.timings)
@@ -127,4 +158,5 @@ def _result(
         rejects=loaded.rejects,
         actor=destination.actor,
         timings=timings,
+        left_out=left_out(request.source),
     )

@@ -10,11 +10,13 @@ from __future__ import annotations
 import contextlib
 from dataclasses import dataclass, replace
 
-from omnigraph import failpoints, ids, limits
+from omnigraph import failpoints, given, ids, limits
 from omnigraph.errors import (
     BranchExists,
     BranchInUse,
     BranchNotFound,
+    ConflictError,
+    HistoricalVersionReclaimed,
     InvalidName,
     LimitError,
     OutcomeUnknown,
@@ -22,6 +24,7 @@ from omnigraph.errors import (
     StorageError,
 )
 from omnigraph.history.state_at import At, locate
+from omnigraph.history.tags import strike_tags, tags_of_lineage
 from omnigraph.storage.commit.publish import GraphChange
 from omnigraph.storage.commit.sidecar import CommitDraft
 from omnigraph.storage.graph_store import BranchRef, GraphStore
@@ -29,11 +32,15 @@ from omnigraph.storage.metadata import manifest
 from omnigraph.storage.metadata.branch_entries import BranchEntry
 from omnigraph.storage.metadata.commit_log import COMMITS_PATH
 from omnigraph.storage.metadata.manifest import ManifestSnapshot
+from omnigraph.storage.metadata.reclaimed import given_up, is_reclaimed
 from omnigraph.storage.objects.locks import CONTROL
 from omnigraph.storage.objects.native_libraries import STORE_EXCEPTIONS
 from omnigraph.storage.recovery.sweep import discard_records, heal_branch
 from omnigraph.storage.tables.datasets import TableVersion
 from omnigraph.storage.tables.lance_types import LanceTable
+
+#: How many tags a refusal names.
+_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +59,17 @@ def create_branch(store: GraphStore, name: str, from_: str, at: At | None) -> Br
     has made nothing.
     """
     name = _new_name(name)
+    for _ in range(limits.PUBLISHER_RETRY_BUDGET):
+        made = _create_once(store, name, from_, at)
+        if made is not None:
+            return made
+    raise ConflictError(f"branch '{name}' was taken away by cleanups again and again", hint="retry", branch=name)
+
+
+def _create_once(store: GraphStore, name: str, from_: str, at: At | None) -> Branch | None:
+    """None when a cleanup took the name away, because it could not tell which state the branch would show."""
     with store.sections.hold(CONTROL):
-        _require_no_overlap(store, name)
+        require_no_overlap(store, name)
         source_branch, version = locate(store, from_, at)
         entry, tag = _free_entry(store, name, source_branch)
         if not store.location.is_local:
@@ -62,37 +78,89 @@ def create_branch(store: GraphStore, name: str, from_: str, at: At | None) -> Br
                 raise _exists(name)
             source_branch, version = locate(store, from_, at)  # whoever removes what was there before sees the name now
         parent = store.branch_ref(source_branch)
+        if at is not None and is_reclaimed(store.objects, parent.lineage, version, parent.identity):
+            if tag is not None and not store.location.is_local:
+                store.entries.put(replace(entry, state="deleted"), tag)
+            raise given_up(source_branch, version)
         failpoints.reach("branch_create.before_ref")
         source = store.refresh(source_branch, migrate_layout=True)
-        forked = _forked(store, entry, parent, version)
+        try:
+            forked = _forked(store, entry, parent, version)
+        except HistoricalVersionReclaimed:
+            if _was_taken_away(store, entry):
+                return None
+            raise
         failpoints.reach("branch_create.after_ref")
         _require_parent(store, parent)
         made = replace(entry, parent=source_branch, parent_version=version, state="live")
         if store.entries.put(made, tag) is None:
+            if _was_taken_away(store, entry):
+                return None
             raise _exists(name)
         failpoints.reach("branch_create.after_entry")
         store.adopt_fork(made, source, forked)
     return Branch(name, source_branch)
 
 
-def _free_entry(store: GraphStore, name: str, parent: str) -> tuple[BranchEntry, str | None]:
-    """The entry of a branch that is being made, and the tag of the one it replaces: of a deleted branch, or of one that
-    somebody began to make and did not finish.
+def _was_taken_away(store: GraphStore, entry: BranchEntry) -> bool:
+    found = store.entries.read(entry.name)
+    return found is not None and (found[0].state, found[0].identity) == ("deleted", entry.identity)
 
-    Under its plain name other software finds a branch too. On an object store that name may be used once, because
-    nobody knows what may still come there. On a disk nobody is late.
+
+def free_name(store: GraphStore, name: str) -> str | None:
+    """Tag of the entry that a new branch of this name replaces: of a deleted branch, or of one that somebody began to
+    make and did not finish; None where there is none.
+
+    Raises:
+        BranchExists: a branch has the name.
     """
     found = store.entries.read(name)
     lineage = name if found is None else found[0].lineage
     if (found is None or found[0].state == "live") and store.tables.ref(manifest.PATH, lineage) is not None:
         raise _exists(name)
+    if found is None:
+        return None
+    entry, tag = found
+    if entry.state == "making" and entry.formerly:
+        _stop_rename(store, entry)
+    if entry.renamed_to is not None:
+        _finish_rename(store, entry, entry.renamed_to)
+    return tag
+
+
+def _stop_rename(store: GraphStore, taking: BranchEntry) -> None:
+    """Keep a rename that was begun from being decided: its branch would go to a name that is another's by then."""
+    found = store.entries.read(taking.formerly[-1])
+    if found is None or (found[0].state, found[0].identity) != ("live", taking.identity):
+        return
+    if store.entries.put(replace(found[0], token=ids.new_ulid()), found[1]) is None:
+        raise _exists(taking.name)
+
+
+def _finish_rename(store: GraphStore, former: BranchEntry, new_name: str) -> None:
+    """Make a renamed branch live by its own entry, before that of its former name says something else."""
+    found = store.entries.read(new_name)
+    if found is not None and (found[0].state, found[0].identity) == ("live", former.identity):
+        store.entries.put(*found)
+
+
+def _free_entry(store: GraphStore, name: str, parent: str) -> tuple[BranchEntry, str | None]:
+    """The entry of a branch that is being made, and the tag of the one it replaces.
+
+    Under its plain name other software finds a branch too. On an object store that name may be used once, because
+    nobody knows what may still come there. On a disk nobody is late. A lineage that a renamed branch has stays its own,
+    with all that `ids.is_lineage_of` takes for its forks.
+    """
+    tag = free_name(store, name)
+    renamed = tag is not None and any(ref.lineage == name for ref in store.branch_refs())
     tree = f"{manifest.PATH}/tree/{name}"
-    if store.location.is_local and (found is not None or store.objects.any_below(tree)):
+    if store.location.is_local and not renamed and (tag is not None or store.objects.any_below(tree)):
         _remove_leftovers(store, name)
-    unused = found is None or store.location.is_local
-    plain = unused and not store.objects.any_below(tree)
-    entry = BranchEntry(name, name if plain else ids.new_lineage(name), ids.new_ulid(), parent, 0, "making")
-    return entry, found[1] if found is not None else None
+    unused = (tag is None or store.location.is_local) and not renamed
+    lineage = name if unused and not store.objects.any_below(tree) else ids.new_lineage(name)
+    if renamed:
+        lineage = ids.new_lineage(lineage)
+    return BranchEntry(name, lineage, ids.new_ulid(), parent, 0, "making"), tag
 
 
 def _forked(store: GraphStore, entry: BranchEntry, parent: BranchRef, version: int) -> LanceTable:
@@ -118,33 +186,38 @@ def list_branches(store: GraphStore) -> list[Branch]:
     ]
 
 
-def delete_branch(store: GraphStore, name: str, *, seen: ManifestSnapshot | None = None) -> None:
-    """Delete a branch that no other branch depends on. What it shared with others stays.
+def delete_branch(store: GraphStore, name: str, *, seen: ManifestSnapshot | None = None, force: bool = False) -> None:
+    """Delete a branch that no other branch and no tag depends on. What it shared with others stays.
 
     Args:
         seen: the state that the caller knows; a branch that somebody committed to since stays.
+        force: tags on its states are deleted with it.
 
     Raises:
         ReadSetChanged: the branch is not in the state that the caller knows.
     """
-    name = name.strip()
+    name = given.text(name, "the name of a branch").strip()
     if name == ids.MAIN or name.startswith("__schema_apply"):
         raise InvalidName(f"branch '{name}' cannot be deleted", name=name)
-    if name not in store.branch_names():
+    if name not in _names(store):
         raise BranchNotFound(f"there is no branch '{name}'", branch=name)
     with store.mirror.held(), store.sections.hold(CONTROL), store.sections.hold(name) as fence:
         ref = store.branch_ref(name)
         heal_branch(store, name, fence)
         _require_unused(store, ref)
+        _require_untagged(store, ref, force)
         last = store.refresh(name)
         if seen is not None and (seen.identity, seen.version) != (last.identity, last.version):
             raise _moved(seen, last)
         entry, tag = _strike(store, ref)
         try:
             _require_unused(store, ref)  # whoever took a name before it was struck out is seen here
+            _require_untagged(store, ref, force)
         except BranchInUse:
             store.entries.put(replace(entry, state="live"), tag)
             raise
+        if force:
+            strike_tags(store, tags_of_lineage(store, ref.lineage))
         if not _close(store, last, fence.epoch):
             if seen is not None:
                 store.entries.put(replace(entry, state="live"), tag)
@@ -154,7 +227,7 @@ def delete_branch(store: GraphStore, name: str, *, seen: ManifestSnapshot | None
         failpoints.reach("branch_delete.before_table_cleanup")
         with contextlib.suppress(StorageError):  # the next open does it
             discard_records(store, name, ref.identity)
-        _remove_files(store, last)
+        _remove_files(store, last, ref)
 
 
 def _moved(seen: ManifestSnapshot, now: ManifestSnapshot) -> ReadSetChanged:
@@ -193,7 +266,7 @@ def _close_newest(store: GraphStore, ref: BranchRef, epoch: int) -> None:
             return
 
 
-def _remove_files(store: GraphStore, last: ManifestSnapshot) -> None:
+def _remove_files(store: GraphStore, last: ManifestSnapshot, ref: BranchRef) -> None:
     """Remove what only a deleted branch could reach.
 
     On a disk the sections are locked, so nobody is late and the name is free as if it had never been used. On an
@@ -211,7 +284,16 @@ def _remove_files(store: GraphStore, last: ManifestSnapshot) -> None:
         for location, branch in [(manifest.PATH, lineage), (COMMITS_PATH, lineage), *sorted(owned)]:
             with contextlib.suppress(StorageError, LimitError, *STORE_EXCEPTIONS):
                 store.tables.drop_branch(location, branch)
-        store.entries.forget(last.branch)
+        for name in (ref.name, *ref.formerly):
+            _forget(store, name, ref.identity)
+
+
+def _forget(store: GraphStore, name: str, identity: str) -> None:
+    """Remove the entry of a deleted branch, unless a Lance branch would pass for one of this name without it."""
+    found = store.entries.read(name)
+    is_over = found is not None and (found[0].state, found[0].identity) == ("deleted", identity)
+    if is_over and store.tables.ref(manifest.PATH, name) is None:
+        store.entries.forget(name)
 
 
 def _is_there(store: GraphStore, entry: BranchEntry, error: StorageError) -> bool:
@@ -233,19 +315,32 @@ def _new_name(text: str) -> str:
     return name
 
 
-def _require_no_overlap(store: GraphStore, name: str) -> None:
-    for other in store.branch_names():
-        if ids.overlapping(name, [other]) and store.has_branch(other):
+def _names(store: GraphStore) -> list[str]:
+    """Every name that a branch has, had, or is being made with; tells which ones are worth a look."""
+    lineages = [ids.lineage_owner(each) or each for each in store.tables.branch_names(manifest.PATH)]
+    return [*lineages, *store.entries.names()]
+
+
+def require_no_overlap(store: GraphStore, name: str, renamed: BranchRef | None = None) -> None:
+    """Refuse a name that is a path prefix of another one, or of the lineage of another branch: their directories would
+    overlap. A branch that is renamed stays in its directory."""
+    if ids.overlapping(name, _names(store)) is None:
+        return
+    for ref in store.branch_refs():
+        if renamed is not None and ref.identity == renamed.identity:
+            continue
+        if ids.overlapping(name, [ref.name, *([ref.lineage] if ref.lineage and renamed is None else [])]):
             raise BranchExists(
-                f"branch '{name}' would overlap with branch '{other}'",
-                hint="no name may be a path prefix of another",
+                f"branch '{name}' would overlap with branch '{ref.name}'",
+                hint="no name may be a path prefix of another, nor of a name that another branch was made with",
                 branch=name,
-                other=other,
+                other=ref.name,
             )
 
 
 def _remove_leftovers(store: GraphStore, name: str) -> None:
     """What a crash during an earlier create or delete of this name left on a disk, where nobody can be late."""
+    strike_tags(store, tags_of_lineage(store, name))
     for location in (manifest.PATH, COMMITS_PATH):
         with contextlib.suppress(StorageError, *STORE_EXCEPTIONS):
             store.tables.drop_branch(location, name)
@@ -253,6 +348,20 @@ def _remove_leftovers(store: GraphStore, name: str) -> None:
 
 def _exists(name: str) -> BranchExists:
     return BranchExists(f"branch '{name}' exists already", branch=name)
+
+
+def _require_untagged(store: GraphStore, ref: BranchRef, force: bool) -> None:
+    """A tag keeps its state, and a state lies on its branch."""
+    names = [] if force else [entry.name for entry in tags_of_lineage(store, ref.lineage)]
+    if names:
+        hint = f"delete it with tags.delete('{names[0]}')" if len(names) == 1 else "delete them with tags.delete()"
+        raise BranchInUse(
+            f"branch '{ref.name}' has {'tag' if len(names) == 1 else 'tags'} {', '.join(map(repr, names[:_NAMED]))}"
+            + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""),
+            hint=f"{hint}, or the branch with them: force=True",
+            branch=ref.name,
+            tags=names,
+        )
 
 
 def _require_unused(store: GraphStore, ref: BranchRef) -> None:

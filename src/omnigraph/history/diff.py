@@ -278,13 +278,13 @@ def comparable(store: GraphStore, pairs: list[TablePair], commit_id: str) -> lis
             for pin in filter(None, (pair.before, pair.after)):
                 store.table(pin)
             require_comparable(store.tables, pair.before, pair.after)
-        except HistoricalVersionReclaimed as error:
+        except HistoricalVersionReclaimed:
             raise HistoricalVersionReclaimed(
                 f"the rows of type '{pair.type}' at commit {commit_id} or before it were cleaned up",
                 hint="choose newer states",
                 commit_id=commit_id,
                 type=pair.type,
-            ) from error
+            ) from None
         except ChangeSchemaBoundary as error:
             details = {**error.details, "graph_commit_id": commit_id, "type_name": pair.type}
             raise ChangeSchemaBoundary(error.message, hint=error.hint, **details) from None

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph import given
 from omnigraph.errors import InputError, TypeNotFound
 from omnigraph.ids import did_you_mean
 from omnigraph.storage.delta import DELETE, INSERT, OPS, UPDATE, ChangeSlice
@@ -240,13 +241,13 @@ def change_filter(kinds: Sequence[str] | None, types: Sequence[str] | None, ops:
     )
 
 
-def _chosen(what: str, given: Sequence[str] | None, known: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    if given is None:
+def _chosen(what: str, asked: Sequence[str] | None, known: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    if asked is None:
         return None
-    values = [given] if isinstance(given, str) else list(given)
+    values = given.texts(asked, f"{what}s")
     for value in values:
         if known is not None and value not in known:
             raise InputError(f"{value!r} is no {what} of changes", hint=f"known: {', '.join(known)}")
     if not values:
         raise InputError(f"an empty list of {what}s lets no change through", hint="leave it out to get all of them")
-    return tuple(sorted({str(value) for value in values}))
+    return tuple(sorted(set(values)))

@@ -1,4 +1,4 @@
-"""One state of a graph → files: lines of the graph's dialect, or one Parquet file per type.
+"""One state of a graph → files: lines of the graph's dialect, or one Parquet or CSV file per type.
 
 The same state gives the same bytes: tables by key, rows by id, properties by name. A file appears under its name only
 when it is complete. `write/json_lines.py` makes the text, `storage/tables/table_scan.py` the order.
@@ -10,6 +10,7 @@ import contextlib
 import gzip
 import io
 import os
+import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,11 +21,13 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from omnigraph import given
 from omnigraph.errors import InputError, TypeNotFound
 from omnigraph.ids import did_you_mean
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.manifest import ManifestSnapshot, Pin
 from omnigraph.storage.tables.table_scan import rows_by_id
+from omnigraph.write.csv_lines import write_csv
 from omnigraph.write.json_lines import json_lines
 
 #: Where an export goes: a path, an open file, or nowhere (then the result holds the text).
@@ -32,6 +35,7 @@ Target: TypeAlias = str | os.PathLike[str] | Any | None
 
 _INSTANT = pa.timestamp("ms", "UTC")
 _PACKED = ".gz"
+_PIECE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +74,64 @@ class ExportResult:
 
 
 def export(
-    store: GraphStore, snapshot: ManifestSnapshot, target: Target, types: Sequence[str] | None, format_: str
+    store: GraphStore, snapshot: ManifestSnapshot, target: Target, types: Sequence[str] | None, format_: str | None
 ) -> ExportResult:
     """Write a state of the graph, or some types of it."""
-    if isinstance(types, str):
-        types = [types]
     pins = selected_pins(snapshot, types)
-    if format_ == "jsonl":
+    known = export_format(target, format_)
+    if known == "jsonl":
         files, size, text = _export_lines(store, pins, target)
-    elif format_ == "parquet":
-        files, size, text = _export_parquet(store, pins, target)
+    elif _is_one_file(target, pins, known, format_):
+        files, size, text = _export_type(store, pins[0], target, known)
     else:
-        raise InputError(f"unknown format '{format_}'", hint="known: jsonl, parquet")
+        files, size, text = _export_types(store, pins, target, known)
     return export_result(snapshot, pins, files, size, text)
+
+
+#: What the suffix of a file says about an export; any other file holds lines.
+_SUFFIXES = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
+_FORMATS = ("jsonl", "parquet", "csv")
+
+
+def export_format(target: Target, format_: str | None) -> str:
+    """What to write: what was asked for, otherwise what the suffix of the target says."""
+    if format_ is not None and format_ not in _FORMATS:
+        raise InputError(f"unknown format '{format_}'", hint=f"known: {', '.join(_FORMATS)}")
+    return format_ or _suffix_format(target) or "jsonl"
+
+
+def _name_of(target: Target) -> str | None:
+    """The path of a target, or the name of an open file that has one."""
+    if isinstance(target, str | os.PathLike):
+        return os.fspath(target)
+    name = getattr(target, "name", None)
+    return name if isinstance(name, str) else None
+
+
+def _suffix_format(target: Target) -> str | None:
+    name = _name_of(target)
+    if name is None:
+        return None
+    path = Path(name)
+    if path.suffix.lower() == _PACKED and Path(path.stem).suffix.lower() == ".csv":
+        return "csv"
+    return None if path.is_dir() else _SUFFIXES.get(path.suffix.lower())
+
+
+def _is_one_file(target: Target, pins: list[Pin], known: str, asked: str | None) -> bool:
+    """Whether the rows of one type go into one file, and not those of each type into a file of a directory."""
+    named = isinstance(target, str | os.PathLike)
+    if named and _suffix_format(target) != known:
+        return False
+    if len(pins) == 1:
+        return True
+    if named and asked is not None:
+        return False
+    what = _name_of(target) or "an open file"
+    raise InputError(
+        f"{what} holds rows of one type in format {known}, and there are {len(pins)} to export",
+        hint="choose one type, or name a directory and pass format=",
+    )
 
 
 def export_result(
@@ -108,6 +157,7 @@ def selected_pins(snapshot: ManifestSnapshot, types: Sequence[str] | None) -> li
     if types is None:
         return pins
     known = {pin.table_key.partition(":")[2] for pin in pins}
+    types = given.texts(types, "types")
     unknown = next((name for name in types if name not in known), None)
     if unknown is not None:
         raise TypeNotFound(f"unknown export type '{unknown}'", hint=did_you_mean(unknown, known), type=unknown)
@@ -164,34 +214,67 @@ def writer_of(target: Any) -> Callable[[Any], Any]:
     return write
 
 
-def _export_parquet(store: GraphStore, pins: list[Pin], target: Target) -> tuple[tuple[str, ...], int, str | None]:
-    if not isinstance(target, str | os.PathLike):
-        raise InputError("an export to Parquet needs a directory", hint="pass a path")
-    folder = Path(target)
+def _export_types(
+    store: GraphStore, pins: list[Pin], target: Target, format_: str
+) -> tuple[tuple[str, ...], int, str | None]:
+    folder = Path(target) if isinstance(target, str | os.PathLike) else Path()
     with _write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     files = []
-    for pin, name in zip(pins, parquet_names(pins), strict=True):
-        path = folder / name
-        with complete_file(path) as draft:
-            _write_parquet(store, pin, draft)
-        files.append(str(path))
+    for pin, name in zip(pins, type_files(pins, format_), strict=True):
+        with complete_file(folder / name) as draft:
+            _write_type(store, pin, draft, format_)
+        files.append(str(folder / name))
     return tuple(files), sum(os.path.getsize(file) for file in files), None
 
 
-def parquet_names(pins: list[Pin]) -> list[str]:
-    """``<Type>.parquet``; the kind stands before it where a node type and an edge type have one name."""
+def _export_type(store: GraphStore, pin: Pin, target: Target, format_: str) -> tuple[tuple[str, ...], int, str | None]:
+    """The rows of one type as a file, an open file, or the text of the result."""
+    if isinstance(target, str | os.PathLike):
+        path = Path(target)
+        with complete_file(path) as draft:
+            if path.suffix.lower() == _PACKED:
+                with draft.open("wb") as raw, gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as packed:
+                    _write_type(store, pin, packed, format_)
+                    size = packed.tell()
+            else:
+                _write_type(store, pin, draft, format_)
+                size = draft.stat().st_size
+        return (str(path),), size, None
+    if target is None and format_ != "csv":
+        raise InputError(f"an export in format {format_} is no text", hint="pass a path or an open file")
+    if isinstance(target, io.TextIOBase) and format_ != "csv":
+        hint = "open it in binary mode: open(path, 'wb')"
+        raise InputError(f"an export in format {format_} is no text, and the file is open for text", hint=hint)
+    with tempfile.TemporaryFile() as held:
+        _write_type(store, pin, held, format_)
+        size = held.seek(0, os.SEEK_END)
+        held.seek(0)
+        if target is None:
+            return (), size, held.read().decode("utf-8")
+        write = writer_of(target)
+        while piece := held.read(_PIECE_BYTES):
+            write(piece)
+    return (), size, None
+
+
+def type_files(pins: list[Pin], format_: str) -> list[str]:
+    """``<Type>.<format>``; the kind stands before it where a node type and an edge type have one name."""
     names = [pin.table_key.partition(":")[2] for pin in pins]
     return [
-        f"{name}.parquet" if names.count(name) == 1 else f"{pin.table_key.replace(':', '-')}.parquet"
+        f"{name if names.count(name) == 1 else pin.table_key.replace(':', '-')}.{format_}"
         for pin, name in zip(pins, names, strict=True)
     ]
 
 
-def _write_parquet(store: GraphStore, pin: Pin, path: Path) -> None:
-    handle = store.table(pin)
-    schema = parquet_schema(handle.schema)
-    with pq.ParquetWriter(path, schema) as writer:
+def _write_type(store: GraphStore, pin: Pin, target: Any, format_: str) -> None:
+    """The rows of a type by id, into a path or an open file."""
+    stored = store.table(pin).schema
+    if format_ == "csv":
+        write_csv(target, stored, _rows(store, pin))
+        return
+    schema = parquet_schema(stored)
+    with pq.ParquetWriter(target, schema) as writer:
         for batch in _rows(store, pin):
             writer.write_batch(parquet_batch(batch, schema))
 
@@ -233,6 +316,8 @@ def _plain(column: pa.Array, field: pa.Field) -> pa.Array:
 @contextmanager
 def complete_file(path: Path) -> Iterator[Path]:
     """A file to write that takes its name when the block ends well."""
+    if not path.parent.is_dir():
+        raise InputError(f"cannot write {path}: there is no directory {path.parent}", file=str(path))
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     with _write_errors(path):
         try:

@@ -2,8 +2,7 @@
 
 Rows are never copied. A new type is a new empty table, a renamed type keeps its table under another key, changed
 columns are one staged transaction, a dropped type is a tombstone. Everything goes through the commit protocol, so a
-crash leaves the old graph or the new one; `resolve_staging` settles schema files that other software left staged.
-Planning is `schema/evolve/`.
+crash leaves the old graph or the new one. Planning is `schema/evolve/`.
 """
 
 from __future__ import annotations
@@ -17,16 +16,13 @@ import pyarrow as pa
 
 from omnigraph import failpoints, ids
 from omnigraph.errors import (
-    LimitError,
     PreconditionFailed,
     SchemaApplyBlocked,
-    SchemaFilesDisagree,
-    SourceError,
     UnsupportedSchemaChange,
 )
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
-from omnigraph.schema.compiled_schema import CompiledSchema, compile_schema
+from omnigraph.schema.compiled_schema import CompiledSchema
 from omnigraph.schema.contract import state_text
 from omnigraph.schema.evolve import (
     AddProperty,
@@ -43,7 +39,6 @@ from omnigraph.schema.evolve import (
 )
 from omnigraph.schema.stable_ids import table_path
 from omnigraph.schema_registry import SchemaRegistry
-from omnigraph.storage.commit import sidecar
 from omnigraph.storage.commit.preparation import Prepared, PreparedTable, SchemaChange, Workspace
 from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
@@ -51,6 +46,7 @@ from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import manifest, schema_files
 from omnigraph.storage.metadata.manifest import Commit, ManifestSnapshot, Pin
 from omnigraph.storage.objects.locks import CONTROL
+from omnigraph.storage.objects.object_store import ObjectStore
 from omnigraph.storage.recovery.sweep import heal_branch
 from omnigraph.storage.tables.stage_columns import ColumnChange, stage_new, stage_reshape
 
@@ -97,12 +93,14 @@ class SchemaApplied:
 
 @dataclass(frozen=True, slots=True)
 class SchemaRequest:
-    """The wanted schema, how far drops may go, who wants it, and for which schema (None for any) it was planned."""
+    """The wanted schema, how far drops may go, who wants it, for which schema (None for any) it was planned, and what
+    its author says about it."""
 
     desired: CompiledSchema
     allow_data_loss: bool
     actor: str | None
     if_hash: str | None = None
+    message: str | None = None
 
 
 def apply_schema(store: GraphStore, schemas: SchemaRegistry, request: SchemaRequest) -> SchemaApplied:
@@ -124,7 +122,7 @@ def apply_schema(store: GraphStore, schemas: SchemaRegistry, request: SchemaRequ
                 expected=request.if_hash,
                 actual=accepted.hash,
             )
-        plan = plan_change(accepted, request.desired, allow_data_loss=request.allow_data_loss)
+        plan = plan_for(workspace.snapshot, accepted, request.desired, allow_data_loss=request.allow_data_loss)
         refusal = plan.first_refusal()
         if refusal is not None:
             raise UnsupportedSchemaChange(refusal, steps=[step.to_dict() for step in plan.steps])
@@ -135,9 +133,17 @@ def apply_schema(store: GraphStore, schemas: SchemaRegistry, request: SchemaRequ
         with store.sections.hold(ids.MAIN) as fence:
             heal_branch(store, ids.MAIN, fence)  # also a change that died may be what is wanted here
         _require_only_main(store)
-        done = run(store, Write(ids.MAIN, WriterKind.SCHEMA_APPLY, request.actor, prepare))
+        done = run(store, Write(ids.MAIN, WriterKind.SCHEMA_APPLY, request.actor, prepare, message=request.message))
     version = done.commit.version if done.commit else store.snapshot(ids.MAIN).version
     return SchemaApplied(done.report, done.commit, version)
+
+
+def plan_for(
+    snapshot: ManifestSnapshot, accepted: CompiledSchema, desired: CompiledSchema, *, allow_data_loss: bool
+) -> SchemaPlan:
+    """The plan for one state. Rows that another writer adds move the state, and the plan is made again."""
+    empty = {key for key, pin in snapshot.pins.items() if pin.row_count == 0}
+    return plan_change(accepted, desired, allow_data_loss=allow_data_loss, empty=empty)
 
 
 def _require_only_main(store: GraphStore) -> None:
@@ -158,8 +164,7 @@ def _prepared(
     workspace: Workspace, accepted: CompiledSchema, desired: CompiledSchema, plan: SchemaPlan
 ) -> Prepared[SchemaPlan]:
     objects, snapshot = workspace.store.objects, workspace.snapshot
-    schema_files.keep(objects, accepted.hash, accepted.source)  # states until now are read with it
-    schema_files.keep_unrecorded(objects, accepted.source)
+    _keep(objects, accepted)
     reshaping = Reshaping.of(plan.steps)
     tables: dict[str, PreparedTable] = {}
     pointers: dict[str, Pin] = {}
@@ -188,6 +193,16 @@ def _prepared(
             remove=tuple(sorted(snapshot.pins[key].location for key in reshaping.removed)),
         ),
     )
+
+
+def _keep(objects: ObjectStore, accepted: CompiledSchema) -> None:
+    """States until now are read with it: by the hash that they record, or by that of the spelling of this software."""
+    today, earlier = accepted.hashes
+    for name in {accepted.hash, today}:
+        schema_files.keep(objects, name, accepted.source)
+    if accepted.hash not in (today, earlier):
+        schema_files.keep_ir(objects, accepted.hash, accepted.ir_text)
+    schema_files.keep_unrecorded(objects, accepted.source)
 
 
 def _changed_table(workspace: Workspace, type_: NodeType | EdgeType, reshaping: Reshaping) -> PreparedTable | None:
@@ -284,76 +299,8 @@ class Reshaping:
         columns = []
         for wanted in table_schema(type_):
             if wanted.name in new:
-                columns.append(ColumnChange(wanted, None))
+                columns.append(ColumnChange(wanted, None, type_.properties[wanted.name].default))
                 continue
             source = old_names.get(wanted.name, wanted.name)
             columns.append(ColumnChange(wanted.with_metadata(before.field(source).metadata), source))
         return columns
-
-
-def resolve_staging(store: GraphStore) -> None:
-    """Settle staging files that no recovery record explains.
-
-    Raises:
-        SchemaFilesDisagree: the graph does not tell whether the change happened.
-    """
-    if not _is_left(store):
-        return
-    with store.sections.hold(CONTROL), store.sections.hold(ids.MAIN):
-        staged = schema_files.staged(store.objects)
-        if not staged or sidecar.pending(store.objects):
-            return  # settled meanwhile, or it belongs to a record that is still there
-        if _happened(store, staged, store.refresh(ids.MAIN)):
-            schema_files.promote(store.objects)
-        else:
-            schema_files.discard(store.objects)
-
-
-def _is_left(store: GraphStore) -> bool:
-    names = set(store.objects.names(""))
-    return any(schema_files.staging(name) in names for name in schema_files.FILES)
-
-
-def _happened(store: GraphStore, staged: dict[str, bytes], snapshot: ManifestSnapshot) -> bool:
-    """Whether the change that these files belong to is visible."""
-    if schema_files.STATE not in staged:
-        return False  # the state is written last and renamed last: the change never came to its publish
-    target = schema_files.staged_hash(staged)
-    live = _compiled(store.objects.read(schema_files.SOURCE))
-    if snapshot.schema is not None:
-        return snapshot.schema == target
-    if schema_files.SOURCE not in staged:
-        if live is not None and live.hash == target:
-            return True  # the renames were interrupted
-        raise _undecided("its source is neither staged nor live")
-    if live is not None and live.hash == target:
-        return False
-    wanted = _compiled(staged[schema_files.SOURCE])
-    shown = set(snapshot.pins)
-    if live is None or wanted is None or _keys(live) == _keys(wanted):
-        raise _undecided("the tables are the same before and after it")
-    if shown == _keys(live):
-        return False
-    if shown == _keys(wanted):
-        return True
-    raise _undecided("the tables of the graph are neither those before nor those after it")
-
-
-def _compiled(content: bytes | None) -> CompiledSchema | None:
-    try:
-        return compile_schema((content or b"").decode("utf-8"))
-    except (SourceError, LimitError, UnicodeDecodeError):
-        return None
-
-
-def _keys(schema: CompiledSchema) -> set[str]:
-    nodes, edges = schema.catalog.nodes.values(), schema.catalog.edges.values()
-    return {node.table_key for node in nodes} | {edge.table_key for edge in edges}
-
-
-def _undecided(why: str) -> SchemaFilesDisagree:
-    return SchemaFilesDisagree(
-        f"a schema change was interrupted and nothing tells whether it happened: {why}",
-        hint="compare the .staging files with the live ones, then rename or remove them by hand",
-        file=schema_files.staging(schema_files.STATE),
-    )

@@ -6,7 +6,7 @@ The report has the exact shape that the command line and the HTTP interface give
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from omnigraph.errors import QuerySyntaxError, QueryTypeError
 from omnigraph.query.check import check_query
@@ -17,13 +17,16 @@ from omnigraph.query.typed import (
     DeleteNode,
     Entity,
     InsertEdge,
+    InsertNode,
     OutputColumn,
     TypedMutation,
     TypedQuery,
+    UpdateEdge,
     UpdateNode,
 )
 from omnigraph.query.typed.walk import blocks_of
 from omnigraph.schema.catalog import Catalog, NodeType, Scalar
+from omnigraph.schema.schema_warnings import SchemaFinding, unknown_annotations
 
 _KINDS = {
     Scalar.STRING: "string",
@@ -116,11 +119,13 @@ def _query_reads(query: TypedQuery, catalog: Catalog) -> set[TypeUse]:
 def _mutation_uses(mutation: TypedMutation, catalog: Catalog) -> tuple[set[TypeUse], set[TypeUse]]:
     reads: set[TypeUse] = set()
     writes: set[TypeUse] = set()
-    for statement in mutation.statements:
-        if isinstance(statement, InsertEdge | DeleteEdge):
+    for statement in mutation.changes:
+        if isinstance(statement, InsertEdge | UpdateEdge | DeleteEdge):
             writes.add(_edge(statement.type_name))
         else:
             writes.add(_node(statement.type_name))
+        if not isinstance(statement, InsertNode | InsertEdge) and isinstance(statement.where, TypedQuery):
+            reads |= _query_reads(statement.where, catalog)
         if isinstance(statement, InsertEdge):
             reads |= _edge_with_ends(statement.type_name, catalog)
         if isinstance(statement, DeleteNode):
@@ -251,6 +256,14 @@ class LintReport:
         }
 
 
+def with_schema_findings(report: LintReport, findings: Iterable[SchemaFinding]) -> LintReport:
+    """The report with what the schema itself is to be warned of."""
+    found = (
+        LintFinding("warning", each.code, f"{each.entity}: {each.message}") for each in unknown_annotations(findings)
+    )
+    return replace(report, findings=(*report.findings, *found))
+
+
 def lint(
     text: str, catalog: Catalog, file: str | None = None, *, schema_source: SchemaSource | None = None
 ) -> LintReport:
@@ -312,7 +325,7 @@ def _update_coverage(queries: Sequence[TypedQuery | TypedMutation], catalog: Cat
     assigned: dict[str, set[str]] = {}
     updaters: dict[str, list[str]] = {}
     for query in queries:
-        for statement in query.statements if isinstance(query, TypedMutation) else ():
+        for statement in query.changes if isinstance(query, TypedMutation) else ():
             if isinstance(statement, UpdateNode):
                 assigned.setdefault(statement.type_name, set()).update(
                     assignment.property for assignment in statement.assignments

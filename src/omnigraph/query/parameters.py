@@ -13,40 +13,69 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from typing import Any, NoReturn, TypeAlias
 
-from omnigraph.errors import ParameterError
+from omnigraph.errors import EmbeddingSettingsError, ParameterError
+from omnigraph.ids import did_you_mean
 from omnigraph.integers import INTEGER_BOUNDS
 from omnigraph.query.temporal import parse_date, parse_datetime, to_utc
-from omnigraph.query.typed import ConstantValue, Parameter, TypedMutation, TypedQuery
+from omnigraph.query.typed import ConstantValue, Parameter, ParamRef, TextVector, TypedMutation, TypedQuery
 from omnigraph.schema.catalog import PropertyType, Scalar
 
 BoundValue: TypeAlias = ConstantValue  # lists and vectors are tuples
+
+#: Makes the vectors of texts, in their order.
+TextEmbedder: TypeAlias = Callable[[list[tuple[TextVector, str]]], list[tuple[float, ...]]]
 
 _DECIMAL_INTEGER = re.compile(r"[+-]?[0-9]{1,40}")
 _LONGEST_SHOWN = 40
 
 
-def bind_params(query: TypedQuery | TypedMutation, params: Mapping[str, object] | None = None) -> dict[str, BoundValue]:
-    """Bind every declared parameter. Undeclared ones are ignored.
+def bind_params(
+    query: TypedQuery | TypedMutation,
+    params: Mapping[str, object] | None = None,
+    embedder: TextEmbedder | None = None,
+) -> dict[str, BoundValue]:
+    """Bind every declared parameter, and the vectors of the texts that the query compares with vectors.
 
     Args:
         query: a checked query.
         params: values by name without ``$``; None means none.
+        embedder: asked once, if there are such texts.
 
     Returns:
         A value for each declared parameter: ``str``, ``int``, ``float``, ``bool``, ``date``, an aware UTC ``datetime``,
-        a tuple of those, or None for a nullable parameter that is null or missing.
+        a tuple of those, or None for a nullable parameter that is null or missing. A vector by `TextVector.key`; None
+        for one whose text is null.
 
     Raises:
-        ParameterError: a value is missing, null without being allowed to, or not of the declared type.
+        ParameterError: a value is missing, null without being allowed to, or not of the declared type, or a name is
+            not declared.
     """
     given = {} if params is None else params
     if not isinstance(given, Mapping):
-        raise ParameterError("params must be a JSON object")
+        raise ParameterError("params must be a JSON object", hint='pass a mapping, as in params={"name": "Ana"}')
     declared = {parameter.name: parameter for parameter in query.params}
-    for name, value in given.items():
-        if name not in declared and isinstance(value, Mapping):
-            _refuse(str(name), "object is not supported")
-    return {name: _bind(parameter, given) for name, parameter in declared.items()}
+    for name in given:
+        if name not in declared:
+            hint = did_you_mean(str(name).removeprefix("$"), declared) if declared else "it takes none"
+            raise ParameterError(f"query '{query.name}' has no parameter '{name}'", hint=hint, parameter=str(name))
+    values = {name: _bind(parameter, given) for name, parameter in declared.items()}
+    if isinstance(query, TypedQuery) and query.texts:
+        values |= _vectors(query.texts, values, embedder)
+    return values
+
+
+def _vectors(
+    wanted: tuple[TextVector, ...], values: Mapping[str, BoundValue], embedder: TextEmbedder | None
+) -> dict[str, BoundValue]:
+    texts = {each: values[each.text.name] if isinstance(each.text, ParamRef) else each.text.value for each in wanted}
+    asked = [(each, text) for each, text in texts.items() if isinstance(text, str)]
+    vectors: dict[str, BoundValue] = {each.key: None for each in wanted}
+    if asked:
+        if embedder is None:
+            raise EmbeddingSettingsError("nearest() with a text needs an embedding provider", hint="pass a vector")
+        for (each, _), vector in zip(asked, embedder(asked), strict=True):
+            vectors[each.key] = vector
+    return vectors
 
 
 def _bind(parameter: Parameter, given: Mapping[str, object]) -> BoundValue:
@@ -59,18 +88,18 @@ def _bind(parameter: Parameter, given: Mapping[str, object]) -> BoundValue:
     if raw is None:
         if kind.nullable:
             return None
-        _refuse(name, "null is not accepted for non-nullable parameter")
+        _refuse(name, "null is not accepted for non-nullable parameter", hint=f"it is declared as {kind}")
     try:
         value = _convert(raw, kind)
     except ValueError as refused:
-        _refuse(name, str(refused))
+        _refuse(name, str(refused), hint=f"it is declared as {kind}")
     if parameter.at_least is not None and isinstance(value, int) and value < parameter.at_least:
         _refuse(name, f"expected at least {parameter.at_least}, got {value}")
     return value
 
 
-def _refuse(name: str, why: str) -> NoReturn:
-    raise ParameterError(f"param '{name}': {why}", parameter=name) from None
+def _refuse(name: str, why: str, hint: str | None = None) -> NoReturn:
+    raise ParameterError(f"param '{name}': {why}", hint=hint, parameter=name) from None
 
 
 def _plain(value: Any) -> Any:

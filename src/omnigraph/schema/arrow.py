@@ -7,11 +7,14 @@ Equal values have equal texts, and only those; ids of keyed nodes and unique tup
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph import ids
 from omnigraph.errors import InternalError, InvalidRow
 from omnigraph.lru import LruCache
 from omnigraph.schema.catalog import ENDPOINT_COLUMNS, EdgeType, NodeType, Property, PropertyType, Scalar
@@ -46,6 +49,33 @@ def arrow_type(type_: PropertyType) -> pa.DataType:
         return pa.list_(pa.field("item", pa.float32()), type_.dimension)
     scalar = _SCALARS[type_.scalar]
     return pa.list_(pa.field("item", scalar)) if type_.list else scalar
+
+
+_WORDS = {
+    **{type_: str(scalar) for scalar, type_ in _SCALARS.items()},
+    pa.large_string(): "String",
+    pa.string_view(): "String",
+    pa.binary(): "Blob",
+    pa.binary_view(): "Blob",
+    pa.null(): "null",
+}
+
+
+def schema_word(type_: pa.DataType) -> str:
+    """What the schema language calls a type of Arrow; Arrow's own name for one that it does not have.
+
+    >>> schema_word(pa.list_(pa.large_string())), schema_word(pa.timestamp("us"))
+    ('[String]', 'DateTime')
+    """
+    if pa.types.is_timestamp(type_):
+        return "DateTime"
+    if pa.types.is_fixed_size_list(type_):
+        return f"Vector({type_.list_size})"
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        return f"[{schema_word(type_.value_type)}]"
+    if pa.types.is_dictionary(type_):
+        return schema_word(type_.value_type)
+    return _WORDS.get(type_, str(type_))
 
 
 def node_schema(node: NodeType) -> pa.Schema:
@@ -112,6 +142,19 @@ def canonical_text(array: pa.Array, type_: PropertyType) -> pa.StringArray:
         case Scalar.F32 | Scalar.F64:
             return _float_text(stored)
     return stored.cast(pa.string())
+
+
+def id_text(value: Any, key: PropertyType) -> str:
+    """The id that a value of the language makes as the only key of a node.
+
+    >>> id_text(7, PropertyType(Scalar.I32))
+    '7'
+    """
+    if key.scalar.is_integer:
+        return str(value)  # also of a number that the column cannot hold: no row has that id
+    stored = ids.micros(value) // 1_000 if isinstance(value, datetime) else value
+    text: str = canonical_text(pa.array([stored], arrow_type(key)), key)[0].as_py()
+    return text
 
 
 def _stored(array: pa.Array, type_: pa.DataType) -> pa.Array:

@@ -130,6 +130,7 @@ class _Builder:
             description=description,
             instruction=instruction,
             inherited=tuple(sorted(found.keys() - own.keys())),
+            restated=rules.restated,
         )
 
     def _inherited(self, owner: Owner, names: Iterable[Name], own: Mapping[str, _Declared]) -> dict[str, _Declared]:

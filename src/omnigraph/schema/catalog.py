@@ -7,7 +7,7 @@ reads them. A catalog is valid by construction: nobody downstream checks a schem
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TypeAlias
 
@@ -99,15 +99,21 @@ class Property:
     annotations: tuple[Annotation, ...] = ()
     embed: Embed | None = None
     description: str | None = None
+    default: Literal | None = field(default=None, compare=False)  # as it is stored; follows from the annotation
 
 
 @dataclass(frozen=True, slots=True)
 class RangeRule:
-    """``@range(property, low..high)``, both bounds inclusive; None means open."""
+    """``@range(property, low..high)``, both bounds inclusive; None means open.
+
+    The bounds are numbers of the property's kind where that loses nothing; ``written`` holds those of the text when
+    they are of another kind, as ``0..1`` for an ``F64``.
+    """
 
     property: str
     low: int | float | None
     high: int | float | None
+    written: tuple[int | float | None, int | float | None] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +159,8 @@ class NodeType:
     annotations: tuple[Annotation, ...] = ()
     description: str | None = None
     instruction: str | None = None
-    inherited: tuple[str, ...] = ()  # properties that only an interface declares
+    inherited: tuple[str, ...] = field(default=(), compare=False)  # properties that only an interface declares
+    restated: tuple[str, ...] = field(default=(), compare=False)  # of "index", "unique": declared over the key again
 
     @property
     def table_key(self) -> str:
@@ -162,7 +169,10 @@ class NodeType:
 
 @dataclass(frozen=True, slots=True)
 class EdgeType:
-    """One table of directed edges. ``uniques`` and ``indexes`` may name ``src`` and ``dst``."""
+    """One table of directed edges. ``uniques`` and ``indexes`` may name ``src`` and ``dst``.
+
+    ``integer_ends`` are the ends with nodes whose key is one integer.
+    """
 
     name: str
     source: str  # name of the node type an edge leaves
@@ -174,6 +184,7 @@ class EdgeType:
     annotations: tuple[Annotation, ...] = ()
     description: str | None = None
     instruction: str | None = None
+    integer_ends: Mapping[str, Scalar] = field(default_factory=dict, compare=False)  # set by the catalog
 
     @property
     def table_key(self) -> str:
@@ -201,6 +212,21 @@ class Catalog:
     edges: Mapping[str, EdgeType]
     hash: str = field(default="", compare=False)
 
+    def __post_init__(self) -> None:
+        edges = {name: replace(edge, integer_ends=self._integer_ends(edge)) for name, edge in self.edges.items()}
+        object.__setattr__(self, "edges", edges)
+
+    def _integer_ends(self, edge: EdgeType) -> dict[str, Scalar]:
+        """The ends of an edge whose nodes are known by one integer, which data may then name by that number."""
+        found = {}
+        for column, name in edge.endpoints:
+            node = self.nodes.get(name)
+            if node is not None and node.key is not None and len(node.key) == 1:
+                scalar = node.properties[node.key[0]].type.scalar
+                if scalar.is_integer:
+                    found[column] = scalar
+        return found
+
     def __repr__(self) -> str:
         return f"Catalog(nodes: {', '.join(self.nodes)}; edges: {', '.join(self.edges)})"
 
@@ -208,6 +234,10 @@ class Catalog:
         """The edge type a query or a data file means by ``word``: case does not matter."""
         folded = word.lower()
         return next((edge for name, edge in self.edges.items() if name.lower() == folded), None)
+
+    def edges_at(self, node: str) -> list[EdgeType]:
+        """The edge types that a node of this type can be an end of."""
+        return [edge for edge in self.edges.values() if node in (edge.source, edge.target)]
 
     def by_table_key(self, table_key: str) -> NodeType | EdgeType | None:
         kind, _, name = table_key.partition(":")

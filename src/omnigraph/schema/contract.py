@@ -1,18 +1,21 @@
 """The three schema files of a graph, and whether they belong together.
 
 ``_schema.pg`` is the source as accepted, ``_schema.ir.json`` its compiled form, ``__schema_state.json`` the hash that
-ties them. This module only compares texts; storage reads and writes them.
+ties them. The compiled form may be in any spelling, as long as it has that hash and means what the source means. This
+module only compares texts; storage reads and writes them.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from omnigraph.errors import LimitError, SchemaFilesDisagree, SourceError
-from omnigraph.schema.compiled_schema import CompiledSchema, compile_schema
-from omnigraph.schema.ir import ir_hash
+from omnigraph.errors import CorruptGraph, LimitError, SchemaFilesDisagree, SourceError
+from omnigraph.schema.catalog import Catalog, NodeType
+from omnigraph.schema.compiled_schema import CompiledSchema, compile_accepted
+from omnigraph.schema.ir import catalog_from_ir, ir_hash
 
 SOURCE_FILE = "_schema.pg"
 IR_FILE = "_schema.ir.json"
@@ -29,7 +32,7 @@ def state_text(schema_hash: str) -> str:
         "schema_ir_hash": schema_hash,
         "schema_identity_version": _IDENTITY_VERSION,
     }
-    return json.dumps(state, indent=2) + "\n"
+    return json.dumps(state, indent=2)
 
 
 def check_files(files: Mapping[str, bytes | None]) -> CompiledSchema:
@@ -46,15 +49,18 @@ def check_files(files: Mapping[str, bytes | None]) -> CompiledSchema:
     return check_contract(*texts)
 
 
-def hash_of_file(name: str, content: bytes | None) -> str | None:
-    """Hash of the schema that one of the three files is about, whatever the others say; None when it does not tell."""
+def hashes_of_file(name: str, content: bytes | None) -> tuple[str, ...]:
+    """Hashes of the schema that one of the three files is about, whatever the others say; none when it does not tell.
+
+    A source has one for each spelling that its compiled form may have.
+    """
     try:
         text = (content or b"").decode("utf-8")
         if name == SOURCE_FILE:
-            return compile_schema(text, file=SOURCE_FILE).hash
-        return ir_hash(_json_object(IR_FILE, text)) if name == IR_FILE else _accepted_hash(text)
+            return compile_accepted(text, file=SOURCE_FILE).hashes
+        return (ir_hash(_json_object(IR_FILE, text)) if name == IR_FILE else _accepted_hash(text),)
     except (SchemaFilesDisagree, SourceError, LimitError, UnicodeDecodeError):
-        return None
+        return ()
 
 
 def missing_files(files: Mapping[str, bytes | None]) -> dict[str, bytes]:
@@ -67,13 +73,13 @@ def missing_files(files: Mapping[str, bytes | None]) -> dict[str, bytes]:
     if source is None or files[STATE_FILE] is not None:
         return {}
     try:
-        compiled = compile_schema(source.decode("utf-8"), file=SOURCE_FILE)
-    except (SourceError, LimitError, UnicodeDecodeError):
+        compiled = compile_accepted(source.decode("utf-8"), file=SOURCE_FILE)
+        if ir is None:
+            return {IR_FILE: compiled.ir_text.encode(), STATE_FILE: state_text(compiled.hash).encode()}
+        found = _json_object(IR_FILE, ir.decode("utf-8"))
+        return {STATE_FILE: state_text(_in_spelling_of(compiled, found).hash).encode()}
+    except (SchemaFilesDisagree, SourceError, LimitError, UnicodeDecodeError):
         return {}
-    wanted = {IR_FILE: compiled.ir_text.encode(), STATE_FILE: state_text(compiled.hash).encode()}
-    if ir is None:
-        return wanted
-    return {STATE_FILE: wanted[STATE_FILE]} if ir == wanted[IR_FILE] else {}
 
 
 def check_contract(source_text: str, ir_text: str, state_text: str) -> CompiledSchema:
@@ -87,12 +93,37 @@ def check_contract(source_text: str, ir_text: str, state_text: str) -> CompiledS
     if ir_hash(ir) != accepted:
         raise _disagree(IR_FILE, f"its hash is not the accepted {accepted}")
     try:
-        compiled = compile_schema(source_text, file=SOURCE_FILE)
+        compiled = compile_accepted(source_text, file=SOURCE_FILE)
     except (SourceError, LimitError) as error:
         raise _disagree(SOURCE_FILE, f"it does not compile: {error.message}") from error
-    if compiled.hash != accepted:
-        raise _disagree(SOURCE_FILE, f"it compiles to {compiled.hash}, accepted is {accepted}")
-    return compiled
+    return _in_spelling_of(compiled, ir)
+
+
+def _in_spelling_of(compiled: CompiledSchema, ir: Mapping[str, Any]) -> CompiledSchema:
+    """A compiled source in the spelling of the compiled form beside it, which must mean the same."""
+    known = compiled.named(ir_hash(ir))
+    if known is not None:
+        return known
+    from omnigraph.schema.schema_difference import first_difference  # graphs of this software need none
+
+    try:
+        beside = catalog_from_ir(ir)
+    except CorruptGraph as error:
+        raise _disagree(IR_FILE, error.message) from error
+    difference = first_difference(compiled.catalog, beside)
+    if difference is not None and first_difference(_with_upper_bounds_below(compiled.catalog), beside) is not None:
+        raise _disagree(SOURCE_FILE, f"it does not mean what {IR_FILE} does: {difference}")
+    return compiled.spelled(ir)
+
+
+def _with_upper_bounds_below(catalog: Catalog) -> Catalog:
+    """The catalog as other software compiles it, where the one bound of ``..3`` lands in the minimum."""
+    return replace(catalog, nodes={name: _with_upper_bound_below(node) for name, node in catalog.nodes.items()})
+
+
+def _with_upper_bound_below(node: NodeType) -> NodeType:
+    ranges = (replace(each, low=each.high, high=None) if each.low is None else each for each in node.ranges)
+    return replace(node, ranges=tuple(ranges))
 
 
 def _accepted_hash(text: str) -> str:

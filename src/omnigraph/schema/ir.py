@@ -1,8 +1,8 @@
 """The compiled schema (IR) as JSON: catalog → IR, its two spellings, its hash, and the way back.
 
-The IR is canonical: everything sorted by name, comments and rename hints gone. Two texts that mean the same schema
-therefore have one hash. That hash makes it trustworthy (`contract.py`); reading it back only refuses what cannot be
-understood.
+The IR is canonical: everything sorted by name, comments gone. Its spelling is shared with other software, so what only
+this language has is in keys that are written when they are used. The hash makes it trustworthy (`contract.py`);
+reading it back takes every known spelling (`earlier_spelling.py`) and only refuses what cannot be understood.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from omnigraph.schema.catalog import (
     NodeType,
     Property,
     PropertyType,
-    RangeRule,
     Scalar,
 )
+from omnigraph.schema.literals import plain_text
+from omnigraph.schema.schema_rules import range_rule
 from omnigraph.schema.stable_ids import prop_id, type_id
 
 IR_VERSION = 1
@@ -44,7 +45,7 @@ def ir_of(catalog: Catalog) -> dict[str, Any]:
 
 def ir_text(ir: Mapping[str, Any]) -> str:
     """The spelling for people and for ``_schema.ir.json``."""
-    return json.dumps(ir, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(ir, indent=2, ensure_ascii=False)
 
 
 def ir_hash(ir: Mapping[str, Any]) -> str:
@@ -63,17 +64,31 @@ def type_ir(type_: PropertyType) -> dict[str, Any]:
     }
 
 
-def constraints_ir(type_: NodeType | EdgeType) -> list[dict[str, Any]]:
-    """The constraints of a type, each as ``{"Index": ["age"]}`` and the like."""
-    found: list[dict[str, Any]] = []
-    if isinstance(type_, NodeType) and type_.key is not None:
-        found.append({"Key": list(type_.key)})
-    found += [{"Unique": list(columns)} for columns in type_.uniques]
-    found += [{"Index": list(columns)} for columns in type_.indexes]
+def _constraints(type_: NodeType | EdgeType) -> list[dict[str, Any]]:
+    """The constraints of a type, each as ``{"Index": ["age"]}`` and the like, in the order of their texts."""
+    found = {f"unique:{','.join(columns)}": {"Unique": list(columns)} for columns in type_.uniques}
+    found |= {f"index:{','.join(columns)}": {"Index": list(columns)} for columns in type_.indexes}
     if isinstance(type_, NodeType):
-        found += [{"Range": {"property": r.property, "min": r.low, "max": r.high}} for r in type_.ranges]
-        found += [{"Check": {"property": c.property, "pattern": c.pattern}} for c in type_.checks]
+        found |= _node_constraints(type_)
+    return [found[text] for text in sorted(found)]
+
+
+def _node_constraints(node: NodeType) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    if node.key is not None:
+        rules = ("key", *node.restated)
+        found |= {f"{rule}:{','.join(node.key)}": {rule.capitalize(): list(node.key)} for rule in rules}
+    for each in node.ranges:
+        low, high = (_bound(bound) for bound in each.written or (each.low, each.high))
+        found[f"range:{each.property}:{low}:{high}"] = {"Range": {"property": each.property, "min": low, "max": high}}
+    for check in node.checks:
+        value = {"property": check.property, "pattern": check.pattern}
+        found[f"check:{check.property}:{check.pattern}"] = {"Check": value}
     return found
+
+
+def _bound(bound: int | float | None) -> dict[str, int | float] | None:
+    return None if bound is None else {"Float" if isinstance(bound, float) else "Integer": bound}
 
 
 def _interface(interface: InterfaceType) -> dict[str, Any]:
@@ -88,11 +103,10 @@ def _node(node: NodeType) -> dict[str, Any]:
     return {
         "name": node.name,
         "type_id": type_id("node", node.name),
+        "annotations": _annotations(node.annotations),
         "implements": list(node.implements),
-        "inherited": list(node.inherited),
         "properties": _properties("node", node.name, node.properties.values()),
-        "constraints": constraints_ir(node),
-        "annotations": annotations_ir(node.annotations),
+        "constraints": _constraints(node),
     }
 
 
@@ -103,9 +117,9 @@ def _edge(edge: EdgeType) -> dict[str, Any]:
         "from_type": edge.source,
         "to_type": edge.target,
         "cardinality": {"min": edge.cardinality.low, "max": edge.cardinality.high},
+        "annotations": _annotations(edge.annotations),
         "properties": _properties("edge", edge.name, edge.properties.values()),
-        "constraints": constraints_ir(edge),
-        "annotations": annotations_ir(edge.annotations),
+        "constraints": _constraints(edge),
     }
 
 
@@ -114,24 +128,25 @@ def _properties(kind: str, owner: str, properties: Iterable[Property]) -> list[d
         {
             "name": each.name,
             "prop_id": prop_id(kind, owner, each.name),
-            "type": type_ir(each.type),
-            "annotations": annotations_ir(each.annotations),
+            "prop_type": type_ir(each.type),
+            "annotations": _annotations(each.annotations),
         }
         for each in properties
     ]
 
 
-def annotations_ir(annotations: Iterable[Annotation]) -> list[dict[str, Any]]:
-    """Annotations without rename hints, each as ``{"name": …, "value": …, "keywords": {…}}``."""
-    return [
-        {"name": each.name, "value": each.value, "keywords": dict(each.keywords)}
+def _annotations(annotations: Iterable[Annotation]) -> list[dict[str, Any]]:
+    """Annotations in their order, each as ``{"name": …, "value": …}``; ``keywords`` follow where there are some."""
+    found = [
+        {"name": each.name, "value": None if each.value is None else plain_text(each.value)}
+        | ({"keywords": dict(each.keywords)} if each.keywords else {})
         for each in annotations
-        if each.name != "rename_from"
     ]
+    return sorted(found, key=lambda each: (each["name"], each["value"] is not None, each["value"], str(each)))
 
 
 def catalog_from_ir(ir: Mapping[str, Any]) -> Catalog:
-    """The catalog a compiled schema was made from, without its rename hints.
+    """The catalog a compiled schema was made from, in any spelling; values of annotations are texts.
 
     Raises:
         NewerFormat: the compiled schema has a version this software does not know.
@@ -161,19 +176,23 @@ def _read_interface(ir: Mapping[str, Any]) -> InterfaceType:
 def _read_node(ir: Mapping[str, Any]) -> NodeType:
     key = _columns(ir["constraints"], "Key")
     annotations = _read_annotations(ir["annotations"])
+    properties = _read_properties(ir["properties"])
     return NodeType(
         name=ir["name"],
-        properties=_read_properties(ir["properties"]),
+        properties=properties,
         implements=tuple(ir["implements"]),
         key=key[0] if key else None,
-        uniques=_columns(ir["constraints"], "Unique"),
-        indexes=_columns(ir["constraints"], "Index"),
-        ranges=tuple(RangeRule(r["property"], r["min"], r["max"]) for r in _rules(ir["constraints"], "Range")),
+        uniques=_columns(ir["constraints"], "Unique", but=key),
+        indexes=_columns(ir["constraints"], "Index", but=key),
+        ranges=tuple(
+            range_rule(properties[each["property"]], _read_bound(each["min"]), _read_bound(each["max"]))
+            for each in _rules(ir["constraints"], "Range")
+        ),
         checks=tuple(CheckRule(c["property"], c["pattern"]) for c in _rules(ir["constraints"], "Check")),
         annotations=annotations,
         description=_text(annotations, "description"),
         instruction=_text(annotations, "instruction"),
-        inherited=tuple(ir["inherited"]),
+        restated=tuple(rule for rule in ("index", "unique") if {*key} & {*_columns(ir["constraints"], rule.title())}),
     )
 
 
@@ -197,8 +216,15 @@ def _rules(constraints: Iterable[Mapping[str, Any]], name: str) -> list[Any]:
     return [each[name] for each in constraints if name in each]
 
 
-def _columns(constraints: Iterable[Mapping[str, Any]], name: str) -> tuple[tuple[str, ...], ...]:
-    return tuple(tuple(columns) for columns in _rules(constraints, name))
+def _columns(
+    constraints: Iterable[Mapping[str, Any]], name: str, but: tuple[tuple[str, ...], ...] = ()
+) -> tuple[tuple[str, ...], ...]:
+    found = (tuple(columns) for columns in _rules(constraints, name))
+    return tuple(columns for columns in found if columns not in but)
+
+
+def _read_bound(ir: Mapping[str, int | float] | int | float | None) -> int | float | None:
+    return next(iter(ir.values())) if isinstance(ir, Mapping) else ir
 
 
 def _read_properties(ir: Iterable[Mapping[str, Any]]) -> dict[str, Property]:
@@ -210,14 +236,15 @@ def _read_property(ir: Mapping[str, Any]) -> Property:
     embed = next((each for each in annotations if each.name == "embed"), None)
     return Property(
         name=ir["name"],
-        type=_read_type(ir["type"]),
+        type=read_type(ir["prop_type"] if "prop_type" in ir else ir["type"]),
         annotations=annotations,
         embed=Embed(str(embed.value), _text_of(dict(embed.keywords).get("model"))) if embed else None,
         description=_text(annotations, "description"),
     )
 
 
-def _read_type(ir: Mapping[str, Any]) -> PropertyType:
+def read_type(ir: Mapping[str, Any]) -> PropertyType:
+    """The property type that `type_ir` wrote."""
     scalar, values = ir["scalar"], ir["enum_values"]
     return PropertyType(
         scalar=Scalar(scalar) if isinstance(scalar, str) else Scalar.VECTOR,
@@ -229,7 +256,7 @@ def _read_type(ir: Mapping[str, Any]) -> PropertyType:
 
 
 def _read_annotations(ir: Iterable[Mapping[str, Any]]) -> tuple[Annotation, ...]:
-    return tuple(Annotation(each["name"], each["value"], tuple(each["keywords"].items())) for each in ir)
+    return tuple(Annotation(each["name"], each["value"], tuple(each.get("keywords", {}).items())) for each in ir)
 
 
 def _text(annotations: Iterable[Annotation], name: str) -> str | None:

@@ -41,6 +41,7 @@ from omnigraph.schema.syntax import (
     RangeSyntax,
     SchemaSyntax,
 )
+from omnigraph.schema.word_hints import nearest, type_hint
 
 MAX_DIMENSION = INTEGER_BOUNDS["I32"].high
 
@@ -48,6 +49,7 @@ MAX_DIMENSION = INTEGER_BOUNDS["I32"].high
 _MOST_DIGITS = len(str(LITERAL_BOUNDS.high))
 
 _BASE_TYPES = {scalar.value: scalar for scalar in Scalar if scalar is not Scalar.VECTOR}
+_TYPE_WORDS = (*_BASE_TYPES, "Vector", "enum")
 _EXPECTED_TYPE = f"a type ({', '.join(_BASE_TYPES)}, enum(…), Vector(…) or […])"
 _INLINE_ENUM = "enums have no name, write the values where they are used: enum(a, b)"
 
@@ -68,7 +70,8 @@ def _core_type(cursor: Scanner) -> PropertyType:
     if spelling == "Vector":
         return PropertyType(Scalar.VECTOR, dimension=_dimension(cursor))
     if spelling not in _BASE_TYPES:
-        raise cursor.failure(_EXPECTED_TYPE, hint=_INLINE_ENUM if spelling[:1].isupper() else None)
+        hint = type_hint(spelling, _TYPE_WORDS) if spelling else None
+        raise cursor.failure(_EXPECTED_TYPE, hint=hint or (_INLINE_ENUM if spelling[:1].isupper() else None))
     return PropertyType(_BASE_TYPES[cursor.take(WORD, _EXPECTED_TYPE)])
 
 
@@ -77,7 +80,8 @@ def _list_item(cursor: Scanner) -> Scalar:
     start = cursor.at
     word = cursor.peek(WORD)
     if word is None or word.group() not in _BASE_TYPES:
-        raise cursor.failure(f"a base type as list item ({', '.join(_BASE_TYPES)})")
+        hint = type_hint(word.group(), _BASE_TYPES) if word and word.group() not in _TYPE_WORDS else None
+        raise cursor.failure(f"a base type as list item ({', '.join(_BASE_TYPES)})", hint=hint)
     scalar = _BASE_TYPES[cursor.take(WORD, "a base type")]
     cursor.expect("]", "after the item type of a list")
     if scalar is Scalar.BLOB:
@@ -136,19 +140,25 @@ def number_of(text: str, cursor: Scanner, at: int) -> int | float:
 
 COLUMN_RULES: tuple[ColumnRule, ...] = get_args(ColumnRule)
 
-_CONSTRAINT = re.compile(rf"@{SPACE}({'|'.join((*COLUMN_RULES, 'range', 'check'))})(?![A-Za-z0-9_]){SPACE}\(")
+CONSTRAINTS = (*COLUMN_RULES, "range", "check")
+
+_CONSTRAINT = re.compile(rf"@{SPACE}({'|'.join(CONSTRAINTS)})(?![A-Za-z0-9_]){SPACE}\(")
 _RANGE = re.compile(rf"-?[0-9]++(?:\.[0-9]++)?+{SPACE}\.\.|\.\.")
 _NAMED_AT = re.compile(rf"@{SPACE}([a-z_][A-Za-z0-9_]*+)")
 
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
+    """What ``@range`` is given."""
+
     low: int | float | None
     high: int | float | None
 
 
 @dataclass(frozen=True, slots=True)
 class _Value:
+    """A literal as an argument."""
+
     literal: Literal
 
 
@@ -181,6 +191,8 @@ def _annotation(cursor: Scanner) -> AnnotationSyntax:
             "@card must come directly after the endpoints of an edge", start, hint="edge E: A -> B @card(0..1)"
         )
     cursor.accept("@")
+    if cursor.peek(IDENTIFIER) is None and (word := cursor.peek(WORD)) is not None:
+        raise cursor.failure("an annotation name after '@'", hint=_constraint_hint(word.group()))
     name = cursor.take(IDENTIFIER, "an annotation name after '@'")
     if not cursor.accept("("):
         return AnnotationSyntax(Annotation(name), start)
@@ -188,13 +200,24 @@ def _annotation(cursor: Scanner) -> AnnotationSyntax:
     keywords: dict[str, Literal] = {}
     while cursor.accept(","):
         at = cursor.at
-        keyword = cursor.take(IDENTIFIER, f"a named argument such as model=\"…\" after ',' in @{name}")
-        cursor.expect("=", f"after argument name '{keyword}' of @{name}")
+        expected = f"a named argument such as model=\"…\" after ',' in @{name}"
+        if cursor.peek(IDENTIFIER) is None:
+            raise cursor.failure(expected, hint=_constraint_hint(name))
+        keyword = cursor.take(IDENTIFIER, expected)
+        if not cursor.accept("="):
+            raise cursor.failure(f"'=' after argument name '{keyword}' of @{name}", hint=_constraint_hint(name))
         if keyword in keywords:
             raise cursor.source.rule(f"@{name} repeats argument '{keyword}='", at)
         keywords[keyword] = _literal(cursor, f"a string, number, true or false for '{keyword}='")
-    cursor.expect(")", f"or ',' after an argument of @{name}")
+    if not cursor.accept(")"):
+        raise cursor.failure(f"')' or ',' after an argument of @{name}", hint=_constraint_hint(name))
     return AnnotationSyntax(Annotation(name, value, tuple(sorted(keywords.items()))), start)
+
+
+def _constraint_hint(name: str) -> str | None:
+    """What an annotation with the arguments of a rule may have been meant to be."""
+    near = nearest(name, (*CONSTRAINTS, "card"), most=2)
+    return None if near is None else f"did you mean '@{near}'?"
 
 
 def _positional(cursor: Scanner, name: str) -> Literal:
@@ -203,10 +226,11 @@ def _positional(cursor: Scanner, name: str) -> Literal:
     word = cursor.peek(IDENTIFIER)
     if word and word.group() not in ("true", "false"):
         return cursor.take(IDENTIFIER, "a name")
-    return _literal(cursor, f"a string, a number, true, false or a property name as value of @{name}")
+    expected = f"a string, a number, true, false or a property name as value of @{name}"
+    return _literal(cursor, expected, SIGNED_NUMBER if name == "default" else NUMBER)
 
 
-def _literal(cursor: Scanner, expected: str) -> Literal:
+def _literal(cursor: Scanner, expected: str, number: re.Pattern[str] = NUMBER) -> Literal:
     if cursor.peek(STRING):
         return cursor.take_string(expected)
     if cursor.take_word("true"):
@@ -214,7 +238,7 @@ def _literal(cursor: Scanner, expected: str) -> Literal:
     if cursor.take_word("false"):
         return False
     start = cursor.at
-    return number_of(cursor.take(NUMBER, expected), cursor, start)
+    return number_of(cursor.take(number, expected), cursor, start)
 
 
 def parse_constraint(cursor: Scanner) -> ConstraintSyntax:
@@ -391,8 +415,9 @@ def _body(cursor: Scanner, owner: str) -> tuple[tuple[PropertySyntax, ...], tupl
         elif cursor.sees("@"):
             raise cursor.failure(
                 f"a property, a constraint or '}}' in {owner}",
-                hint="an annotation directly follows the property it belongs to; a constraint names its properties, "
-                "as in @key(a)",
+                hint=_constraint_hint(annotation_name(cursor) or "")
+                or "an annotation directly follows the property it "
+                "belongs to; a constraint names its properties, as in @key(a)",
             )
         else:
             properties.append(_property(cursor, owner))

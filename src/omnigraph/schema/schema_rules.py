@@ -25,7 +25,8 @@ from omnigraph.schema.catalog import (
     RangeRule,
     Scalar,
 )
-from omnigraph.schema.parse_schema import COLUMN_RULES
+from omnigraph.schema.default_values import default_of
+from omnigraph.schema.parse_schema import COLUMN_RULES, CONSTRAINTS
 from omnigraph.schema.scanner import SchemaText
 from omnigraph.schema.syntax import (
     AnnotationSyntax,
@@ -74,13 +75,20 @@ class PatternChecker:
         self._good.add(pattern)
 
 
-@lru_cache(maxsize=1024)
-def _compile_problem(pattern: str) -> str | None:
+def is_match(pattern: str, text: str) -> bool:
+    """Whether a text passes a ``@check``."""
     import pyarrow as pa  # only schemas with a @check pay for the import
     import pyarrow.compute as pc
 
+    return bool(pc.match_substring_regex(pa.array([text]), pattern)[0].as_py())
+
+
+@lru_cache(maxsize=1024)
+def _compile_problem(pattern: str) -> str | None:
+    import pyarrow as pa
+
     try:
-        pc.match_substring_regex(pa.array([""]), pattern)
+        is_match(pattern, "")
     except pa.ArrowInvalid as error:
         return str(error).removeprefix("Invalid regular expression: ")[: 2 * _SHOWN]
     return None
@@ -98,7 +106,10 @@ SYSTEM_COLUMNS = frozenset(
 )
 
 # Every annotation that means something; any other name is kept as it is and has no effect.
-KNOWN_ANNOTATIONS = frozenset({*COLUMN_RULES, "embed", "description", "instruction", "rename_from"})
+KNOWN_ANNOTATIONS = frozenset({*COLUMN_RULES, "embed", "default", "description", "instruction", "rename_from"})
+
+# What may have been meant by another name: also the words that stand elsewhere.
+ANNOTATION_WORDS = frozenset({*KNOWN_ANNOTATIONS, *CONSTRAINTS, "card"})
 
 _ON_PROPERTIES = frozenset({*COLUMN_RULES, "embed"})
 _BODY_ONLY = frozenset({"range", "check"})
@@ -152,12 +163,14 @@ def checked_property(owner: Owner, syntax: PropertySyntax, source: SchemaText) -
             _check_placement(owner, label, syntax.type, each, source)
             seen.add(each.name)
     _check_rename(target, syntax.annotations, source)
+    annotations = in_canonical_order(syntax.annotations)
     return Property(
         name=syntax.name,
         type=syntax.type,
-        annotations=in_canonical_order(syntax.annotations),
+        annotations=annotations,
         embed=_embed(label, syntax, source),
         description=_text("description", target, syntax.annotations, source),
+        default=default_of(syntax.type, annotations),
     )
 
 
@@ -237,6 +250,7 @@ class TypeConstraints:
     indexes: tuple[tuple[str, ...], ...]
     ranges: tuple[RangeRule, ...]
     checks: tuple[CheckRule, ...]
+    restated: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +264,7 @@ class ConstraintChecker:
 
     def check(self, constraints: Iterable[ConstraintSyntax]) -> TypeConstraints:
         columns: dict[ColumnRule, set[tuple[str, ...]]] = {"key": set(), "unique": set(), "index": set()}
-        ranges: set[RangeRule] = set()
+        ranges: dict[RangeRule, RangeRule] = {}
         checks: set[CheckRule] = set()
         for each in constraints:
             match each:
@@ -260,15 +274,17 @@ class ConstraintChecker:
                         raise self.source.rule(f"node type {self.owner.name} {problem}", each.at)
                     columns[each.rule].add(self._columns(each))
                 case RangeSyntax():
-                    ranges.add(self._range(each))
+                    rule = self._range(each)
+                    ranges[rule] = max(rule, ranges.get(rule, rule), key=lambda each: repr(each.written))
                 case CheckSyntax():
                     checks.add(self._check(each))
         return TypeConstraints(
             key=next(iter(columns["key"]), None),
             uniques=tuple(sorted(columns["unique"] - columns["key"])),
             indexes=tuple(sorted(columns["index"] - columns["key"])),
-            ranges=tuple(sorted(ranges, key=lambda each: (each.property, repr(each.low), repr(each.high)))),
+            ranges=tuple(sorted(ranges.values(), key=lambda each: (each.property, repr(each.low), repr(each.high)))),
             checks=tuple(sorted(checks, key=lambda each: (each.property, each.pattern))),
+            restated=tuple(rule for rule in ("index", "unique") if columns[rule] & columns["key"]),
         )
 
     def _columns(self, each: ColumnsSyntax) -> tuple[str, ...]:
@@ -299,7 +315,7 @@ class ConstraintChecker:
             raise self.source.rule(f"@range on {label} requires a numeric type, got {column.type}", each.at)
         if each.low is not None and each.high is not None and each.low > each.high:
             raise self.source.rule(f"@range on {label} has min ({each.low}) above max ({each.high})", each.at)
-        return RangeRule(column.name, _same_kind(each.low, column), _same_kind(each.high, column))
+        return range_rule(column, each.low, each.high)
 
     def _check(self, each: CheckSyntax) -> CheckRule:
         self._refuse_on_edge("check", each.at)
@@ -322,8 +338,14 @@ class ConstraintChecker:
             raise self.source.rule(f"@{rule} constraint is not supported on edges ({self.owner})", at)
 
 
+def range_rule(column: Property, low: int | float | None, high: int | float | None) -> RangeRule:
+    """The rule that bounds give, so that `0..1` and `0.0..1.0` are one rule."""
+    bounds = _same_kind(low, column), _same_kind(high, column)
+    return RangeRule(column.name, *bounds, written=None if repr(bounds) == repr((low, high)) else (low, high))
+
+
 def _same_kind(bound: int | float | None, column: Property) -> int | float | None:
-    """A bound as the number kind of its column where that loses nothing, so that `0..1` and `0.0..1.0` are one rule."""
+    """A bound as the number kind of its column where that loses nothing."""
     if bound is None:
         return None
     if not column.type.scalar.is_integer:

@@ -7,19 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, TypeAlias
 
+from omnigraph.ids import did_you_mean
 from omnigraph.schema.catalog import ENDPOINT_COLUMNS, Catalog, Property
 from omnigraph.schema.scanner import SchemaText
-from omnigraph.schema.schema_rules import KNOWN_ANNOTATIONS
-from omnigraph.schema.syntax import (
-    AnnotationSyntax,
-    ColumnsSyntax,
-    ConstraintSyntax,
-    Owner,
-    PropertySyntax,
-    SchemaSyntax,
-)
+from omnigraph.schema.schema_rules import ANNOTATION_WORDS, KNOWN_ANNOTATIONS
+from omnigraph.schema.syntax import ColumnsSyntax, ConstraintSyntax, Owner, SchemaSyntax
 
 Severity: TypeAlias = Literal["error", "warning"]
 
@@ -45,6 +40,10 @@ class SchemaFinding:
     column: int | None = None
 
 
+class SchemaWarning(UserWarning):
+    """A new graph has a schema with declarations that have no effect."""
+
+
 RENAME_HINT = "schema.warning.rename_hint"
 OPAQUE = "schema.warning.opaque_annotation"
 COMPOSITE_INDEX = "schema.warning.composite_index"
@@ -53,8 +52,15 @@ LIST_INDEX = "schema.warning.list_index"
 LIST_RULE = "schema.warning.list_rule"
 
 
+def unknown_annotations(findings: Iterable[SchemaFinding]) -> tuple[SchemaFinding, ...]:
+    """The findings that are likely to be mistakes, wherever a schema is used."""
+    return tuple(each for each in findings if each.code == OPAQUE)
+
+
 @dataclass(frozen=True, slots=True)
 class _Remark:
+    """A finding before its place in the text is known."""
+
     code: str
     entity: str
     message: str
@@ -70,35 +76,31 @@ def warnings_of(syntax: SchemaSyntax, catalog: Catalog, source: SchemaText) -> t
 
 
 def _remarks(syntax: SchemaSyntax, catalog: Catalog) -> Iterator[_Remark]:
-    for interface in syntax.interfaces:
-        yield from _on_properties(Owner("interface", interface.name.text), interface.properties)
+    yield from _on_annotations(syntax)
     for node in syntax.nodes:
         owner = Owner("node", node.name.text)
-        yield from _on_annotations(f"node:{owner.name}", node.annotations)
-        yield from _on_properties(owner, node.properties)
         yield from _on_constraints(owner, node.constraints, catalog.nodes[owner.name].properties)
     for edge in syntax.edges:
         owner = Owner("edge", edge.name.text)
-        yield from _on_annotations(f"edge:{owner.name}", edge.annotations)
-        yield from _on_properties(owner, edge.properties)
         yield from _on_constraints(owner, edge.constraints, catalog.edges[owner.name].properties)
 
 
-def _on_properties(owner: Owner, properties: Iterable[PropertySyntax]) -> Iterator[_Remark]:
-    for each in properties:
-        entity = f"{owner.kind}:{owner.name}.{each.name}"
-        yield from _on_annotations(entity, each.annotations)
-        if owner.kind == "edge":
-            yield from (_edge_index(entity, found.at) for found in each.annotations if found.name == "index")
-
-
-def _on_annotations(entity: str, annotations: Iterable[AnnotationSyntax]) -> Iterator[_Remark]:
-    for each in annotations:
+def _on_annotations(syntax: SchemaSyntax) -> Iterator[_Remark]:
+    for entity, each in syntax.annotations():
         if each.name == "rename_from":
             message = "@rename_from is ignored when a graph is created; it matters only to a schema change"
             yield _Remark(RENAME_HINT, entity, message, each.at)
+        elif each.name == "index" and entity.startswith("edge:"):
+            yield _edge_index(entity, each.at)
         elif each.name not in KNOWN_ANNOTATIONS:
-            yield _Remark(OPAQUE, entity, f"@{each.name} is kept as it is and has no effect", each.at)
+            yield _Remark(OPAQUE, entity, _opaque_message(each.name), each.at)
+
+
+@lru_cache(maxsize=256)
+def _opaque_message(name: str) -> str:
+    message = f"@{name} is kept as it is and has no effect"
+    hint = did_you_mean(f"@{name}", (f"@{known}" for known in ANNOTATION_WORDS))
+    return f"{message}; {hint}" if hint else message
 
 
 def _on_constraints(

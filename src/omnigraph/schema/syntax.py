@@ -5,22 +5,22 @@ The parser makes these values, `build_catalog.py` turns them into a catalog. ``a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from omnigraph.schema.catalog import Annotation, Cardinality, PropertyType
 
 ColumnRule: TypeAlias = Literal["key", "unique", "index"]
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(Struct, frozen=True):
     text: str
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
+class Owner(Struct, frozen=True):
     """The declaration that a property or a rule belongs to. ``str()`` gives ``node Person``."""
 
     kind: Literal["interface", "node", "edge"]
@@ -30,8 +30,7 @@ class Owner:
         return f"{self.kind} {self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class AnnotationSyntax:
+class AnnotationSyntax(Struct, frozen=True):
     value: Annotation
     at: int
 
@@ -40,16 +39,14 @@ class AnnotationSyntax:
         return self.value.name
 
 
-@dataclass(frozen=True, slots=True)
-class PropertySyntax:
+class PropertySyntax(Struct, frozen=True):
     name: str
     at: int
     type: PropertyType
     annotations: tuple[AnnotationSyntax, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnsSyntax:
+class ColumnsSyntax(Struct, frozen=True):
     """``@key(a, b)``, ``@unique(a)``, ``@index(a)``; also made of a bare ``@key`` on a property."""
 
     rule: ColumnRule
@@ -57,16 +54,14 @@ class ColumnsSyntax:
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class RangeSyntax:
+class RangeSyntax(Struct, frozen=True):
     property: Name
     low: int | float | None
     high: int | float | None
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class CheckSyntax:
+class CheckSyntax(Struct, frozen=True):
     property: Name
     pattern: str
     at: int
@@ -75,14 +70,12 @@ class CheckSyntax:
 ConstraintSyntax: TypeAlias = ColumnsSyntax | RangeSyntax | CheckSyntax
 
 
-@dataclass(frozen=True, slots=True)
-class InterfaceSyntax:
+class InterfaceSyntax(Struct, frozen=True):
     name: Name
     properties: tuple[PropertySyntax, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class NodeSyntax:
+class NodeSyntax(Struct, frozen=True):
     name: Name
     annotations: tuple[AnnotationSyntax, ...]
     implements: tuple[Name, ...]
@@ -90,8 +83,7 @@ class NodeSyntax:
     constraints: tuple[ConstraintSyntax, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class EdgeSyntax:
+class EdgeSyntax(Struct, frozen=True):
     name: Name
     source: Name
     target: Name
@@ -101,8 +93,16 @@ class EdgeSyntax:
     constraints: tuple[ConstraintSyntax, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaSyntax:
+class SchemaSyntax(Struct, frozen=True):
     interfaces: tuple[InterfaceSyntax, ...]
     nodes: tuple[NodeSyntax, ...]
     edges: tuple[EdgeSyntax, ...]
+
+    def annotations(self) -> Iterator[tuple[str, AnnotationSyntax]]:
+        """Every annotation with what it stands on: ``node:Person``, ``edge:Knows.since``."""
+        for kind, declarations in (("interface", self.interfaces), ("node", self.nodes), ("edge", self.edges)):
+            for declared in declarations:
+                entity = f"{kind}:{declared.name.text}"
+                yield from ((entity, each) for each in getattr(declared, "annotations", ()))
+                for prop in declared.properties:
+                    yield from ((f"{entity}.{prop.name}", each) for each in prop.annotations)

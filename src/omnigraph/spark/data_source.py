@@ -15,16 +15,18 @@ from pyspark.sql.types import StructType
 
 from omnigraph import ids
 from omnigraph.errors import InputError
-from omnigraph.spark.frames import chosen_columns, moment, pinned_in
+from omnigraph.spark.frames import chosen_columns, pinned_in
 from omnigraph.spark.pushdown import NO_FILTERS, push_filters
 from omnigraph.spark.types import spark_schema, transfer_batch, transfer_schema
 from omnigraph.storage.graph_store import GraphStore
-from omnigraph.storage.objects.object_store import Location, parse_location
+from omnigraph.storage.metadata.holds import kept, lease_for_others
+from omnigraph.storage.objects.object_store import Location, ObjectStore, parse_location
 from omnigraph.storage.tables.table_scan import TableAt, fragment_groups, scan_fragments
 from omnigraph.write.change import Mode
+from omnigraph.write.load.gather import Times, chosen
 
 _READ_OPTIONS = ("path", "type", "branch", "at", "columns")
-_WRITE_OPTIONS = ("path", "type", "branch", "mode", "actor")
+_WRITE_OPTIONS = ("path", "type", "branch", "mode", "actor", "times", "message")
 
 #: What a graph on S3 may be given as options.
 STORE_OPTIONS = (
@@ -41,9 +43,9 @@ STORE_OPTIONS = (
 class DefaultSource(DataSource):
     """``spark.read.format("omnigraph").option("type", "Person").load(uri)``.
 
-    Options: ``type`` (needed), ``branch``, ``at`` (commit id, version or time), ``columns`` (names with commas), and
-    for S3 those of `STORE_OPTIONS` that the environment of Spark's processes does not hold. A write takes ``type``,
-    ``branch``, ``actor``, and ``mode`` ``merge`` beside Spark's own ``mode("append")``.
+    Options: ``type`` (needed), ``branch``, ``at`` (commit id, ``tag:NAME``, version or time), ``columns`` (names with
+    commas), and for S3 those of `STORE_OPTIONS` that the environment of Spark's processes does not hold. A write takes
+    ``type``, ``branch``, ``actor``, ``message``, and ``mode`` ``merge`` beside Spark's own ``mode("append")``.
     """
 
     def __init__(self, options: dict[str, str]) -> None:
@@ -65,7 +67,7 @@ class DefaultSource(DataSource):
             raise InputError(
                 f"the given schema is not that of '{table.pin.table_key}'", hint="leave it out, or use option columns"
             )
-        return Reader(table, names, schema)
+        return Reader(table, names, schema, self._lease())
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from omnigraph.spark.sink import Sink, WriteOptions
@@ -77,6 +79,8 @@ class DefaultSource(DataSource):
             write_mode(self.options.get("mode"), overwrite),
             self.options.get("branch", ids.MAIN),
             self.options.get("actor"),
+            chosen(Times, "times", self.options.get("times", Times.EXACT)),
+            self.options.get("message"),
         )
         return Sink(options, schema.fieldNames())
 
@@ -85,9 +89,16 @@ class DefaultSource(DataSource):
             check_options(self.options, _READ_OPTIONS)
             at = self.options.get("at")
             store = GraphStore(location_of(self.options))
-            state = pinned_in(store, self.options.get("branch", ids.MAIN), None if at is None else moment(at))
+            state = pinned_in(store, self.options.get("branch"), at)
             self._table = state.table(self.options["type"])
         return self._table
+
+    def _lease(self) -> str | None:
+        """What keeps cleanups from the state while tasks read it."""
+        at = self.options.get("at")
+        store = GraphStore(location_of(self.options))
+        state = pinned_in(store, self.options.get("branch"), at).snapshot
+        return lease_for_others(store.location, store.objects, state)
 
     def _columns(self) -> list[str] | None:
         named = self.options.get("columns")
@@ -125,8 +136,9 @@ def check_options(options: Mapping[str, Any], known: Sequence[str]) -> None:
 class Reader(DataSourceReader):
     """Reads one version of one table, in shares."""
 
-    def __init__(self, table: TableAt, columns: list[str], schema: StructType) -> None:
+    def __init__(self, table: TableAt, columns: list[str], schema: StructType, lease: str | None) -> None:
         self._table = table
+        self._lease = lease
         self._columns = columns
         self._target: pa.Schema = transfer_schema(schema)
         self._pushed = NO_FILTERS
@@ -142,8 +154,14 @@ class Reader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if partition.value is None:  # Spark's stand-in when there is nothing to read
             return
-        for batch in scan_fragments(self._table, partition.value, self._columns, self._pushed.filters):
-            yield transfer_batch(batch, self._target)
+        location = self._table.location
+        hold = kept(location, ObjectStore(location), self._lease) if self._lease is not None else None
+        try:
+            for batch in scan_fragments(self._table, partition.value, self._columns, self._pushed.filters):
+                yield transfer_batch(batch, self._target)
+        finally:
+            if hold is not None:
+                hold.leave()
 
 
 class _PushFilters:

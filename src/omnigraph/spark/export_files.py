@@ -19,16 +19,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from omnigraph import ids
 from omnigraph.errors import InputError
 from omnigraph.graph import Graph
 from omnigraph.history.export import (
     ExportResult,
+    export_format,
     export_result,
     parquet_batch,
-    parquet_names,
     parquet_schema,
     selected_pins,
+    type_files,
 )
 from omnigraph.history.state_at import At
 from omnigraph.spark.cluster import job_errors
@@ -38,6 +38,7 @@ from omnigraph.storage.metadata.manifest import Pin
 from omnigraph.storage.objects.object_store import Location, parse_location
 from omnigraph.storage.objects.user_files import Folder, concatenate
 from omnigraph.storage.tables.table_scan import ID, TableAt, fragment_groups, rows_by_id, scan_fragments
+from omnigraph.write.csv_lines import write_csv
 from omnigraph.write.json_lines import json_lines
 
 if TYPE_CHECKING:
@@ -53,31 +54,31 @@ _ONE_FILE = ".jsonl"
 def export(
     graph: Graph,
     path: str | os.PathLike[str],
-    format: Literal["jsonl", "parquet"] = "jsonl",
+    format: Literal["jsonl", "parquet", "csv"] | None = None,
     types: Sequence[str] | None = None,
     *,
-    branch: str = ids.MAIN,
+    branch: str | None = None,
     at: At | None = None,
 ) -> ExportResult:
     """Write one state of a graph with Spark.
 
     Args:
         path: local or ``s3://``. For JSONL a name that ends in ``.jsonl`` is one file, any other a new directory of
-            parts that are the export when they are read in the order of their names. For Parquet a new directory
-            with one directory per type.
+            parts that are the export when they are read in the order of their names. For Parquet and CSV a new
+            directory with one directory per type, whatever its name.
+        format: None takes what the suffix of the path says, JSONL when it says nothing.
         types: names of types; None for all.
-        at: a commit id, a manifest version or a time; None writes the newest state.
+        at: a commit id, ``tag:NAME``, a manifest version or a time; None writes the newest state.
     """
-    if format not in ("jsonl", "parquet"):
-        raise InputError(f"unknown format '{format}'", hint="known: jsonl, parquet")
+    known = export_format(path, format)
     state = pinned(graph, branch, at)
     pins = selected_pins(state.snapshot, [types] if isinstance(types, str) else types)
     target = parse_location(path)
     with job_errors("export"):
-        if format == "jsonl" and target.uri.endswith(_ONE_FILE):
+        if known == "jsonl" and target.uri.endswith(_ONE_FILE):
             written = _one_file(state, pins, target)
         else:
-            written = _folder(state, pins, Folder(target), format)
+            written = _folder(state, pins, Folder(target), known)
     files = tuple(each.name for each in written)
     return export_result(state.snapshot, pins, files, sum(each.bytes for each in written))
 
@@ -88,7 +89,7 @@ def _folder(state: PinnedState, pins: list[Pin], target: Folder, format_: str) -
         raise InputError(f"{target.location.uri} exists and is not empty", hint="choose another directory")
     drafts = _sibling(target.location) if target.location.is_local else target
     try:
-        written = _lines(state, pins, drafts) if format_ == "jsonl" else _parquet(state, pins, drafts)
+        written = _lines(state, pins, drafts) if format_ == "jsonl" else _by_type(state, pins, drafts, format_)
         if drafts is not target:
             drafts.take_name(target) if written else _make(target)
     except BaseException:
@@ -150,17 +151,17 @@ def _cuts(sample: list[str], parts: int) -> list[str]:
     return sorted({ordered[len(ordered) * number // parts] for number in range(1, parts)})
 
 
-def _parquet(state: PinnedState, pins: list[Pin], folder: Folder) -> list[WrittenFile]:
+def _by_type(state: PinnedState, pins: list[Pin], folder: Folder, format_: str) -> list[WrittenFile]:
     tables = [TableAt(state.location, pin) for pin in pins]
-    parts = list(_parquet_parts(tables, parquet_names(pins)))
-    return sorted(write_groups(active_session(), tables, parts, folder, "parquet"), key=lambda each: each.name)
+    parts = list(_type_parts(tables, type_files(pins, format_), format_))
+    return sorted(write_groups(active_session(), tables, parts, folder, format_), key=lambda each: each.name)
 
 
-def _parquet_parts(tables: list[TableAt], names: list[str]) -> Iterator[tuple[str, int, tuple[int, ...]]]:
+def _type_parts(tables: list[TableAt], names: list[str], format_: str) -> Iterator[tuple[str, int, tuple[int, ...]]]:
     """An empty type has one file too: it holds the schema."""
     for number, (table, name) in enumerate(zip(tables, names, strict=True)):
         for place, group in enumerate(fragment_groups(table) or [()]):
-            yield f"{name}/part-{place:05d}.parquet", number, group
+            yield f"{name}/part-{place:05d}.{format_}", number, group
 
 
 Group = tuple[int, ...]
@@ -216,8 +217,8 @@ def inspect_groups(session: SparkSession, tables: list[TableAt], groups: list[tu
 def write_groups(
     session: SparkSession, tables: list[TableAt], parts: list[tuple[str, int, Group]], folder: Folder, format_: str
 ) -> list[WrittenFile]:
-    """One file per part: the rows of some fragments, as lines in the order of their ids or as Parquet."""
-    writing = _write_lines if format_ == "jsonl" else _write_parquet
+    """One file per part: the rows of some fragments, as lines in the order of their ids, as Parquet or as CSV."""
+    writing = {"jsonl": _write_lines, "parquet": _write_parquet, "csv": _write_csv}[format_]
 
     def write(number: int) -> pa.RecordBatch:
         name, table, fragments = parts[number]
@@ -292,6 +293,11 @@ def _write_parquet(table: TableAt, fragments: Group, draft: Path) -> None:
     with pq.ParquetWriter(draft, schema) as writer:
         for batch in scan_fragments(table, fragments, list(schema.names)) if fragments else ():
             writer.write_batch(parquet_batch(batch, schema))
+
+
+def _write_csv(table: TableAt, fragments: Group, draft: Path) -> None:
+    schema = table.schema
+    write_csv(draft, schema, scan_fragments(table, fragments, list(schema.names)) if fragments else ())
 
 
 def _written(name: str, size: int) -> pa.RecordBatch:

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from omnigraph import ids
+from omnigraph import given
 from omnigraph.errors import InputError, TypeNotFound
 from omnigraph.graph import Graph
-from omnigraph.history.state_at import At, snapshot_at
-from omnigraph.ids import known_branch
+from omnigraph.history.state_at import At, asked_state
 from omnigraph.schema.catalog import Catalog
 from omnigraph.spark.session import active_session
 from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata.holds import Hold
 from omnigraph.storage.metadata.manifest import ManifestSnapshot
 from omnigraph.storage.objects.object_store import Location
 from omnigraph.storage.tables.table_scan import TableAt
@@ -49,14 +48,26 @@ class PinnedState:
         return pin.row_count if pin else 0
 
 
-def pinned(graph: Graph, branch: str = ids.MAIN, at: At | None = None) -> PinnedState:
+def pinned(graph: Graph, branch: str | None = None, at: At | None = None) -> PinnedState:
     """The state of a branch now, or at a commit, a version or a time."""
     internals = graph.internals
-    return PinnedState(internals.store.location, internals.snapshot(branch, at))
+    snapshot = internals.snapshot(branch, at)
+    _hold(internals.store, snapshot)
+    return PinnedState(internals.store.location, snapshot)
 
 
-def pinned_in(store: GraphStore, branch: str, at: At | None) -> PinnedState:
-    return PinnedState(store.location, snapshot_at(store, known_branch(branch), at))
+def _hold(store: GraphStore, snapshot: ManifestSnapshot) -> None:
+    """Keep cleanups from a state as long as this process lives: nobody knows when Spark is done with a DataFrame."""
+    key = (store.location.uri, snapshot.identity, snapshot.version)
+    if key not in _held:
+        _held[key] = store.lease(snapshot, "spark")
+
+
+_held: dict[tuple[str, str, int], Hold | None] = {}
+
+
+def pinned_in(store: GraphStore, branch: str | None, at: At | None) -> PinnedState:
+    return PinnedState(store.location, asked_state(store, branch, at))
 
 
 def catalog_of(graph: Graph, state: PinnedState) -> Catalog:
@@ -79,25 +90,12 @@ def chosen_columns(table: TableAt, columns: Sequence[str] | None) -> list[str]:
     return list(columns)
 
 
-def moment(text: str) -> At:
-    """A moment as an option of Spark spells it: a version, a commit id, or a time in ISO 8601."""
-    if ids.is_ulid(text):
-        return text
-    if text.isdecimal():
-        return int(text)
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        return text
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
-
-
 def read(
     graph: Graph,
     type: str,
     columns: Sequence[str] | None = None,
     *,
-    branch: str = ids.MAIN,
+    branch: str | None = None,
     at: At | None = None,
 ) -> DataFrame:
     """Rows of a node or edge type, of one state of the graph whatever is committed later.
@@ -105,7 +103,7 @@ def read(
     Args:
         type: name of the type; ``node:`` or ``edge:`` before it when both exist.
         columns: the columns to read; fewer columns are less work, Spark cannot find that out by itself.
-        at: a commit id, a manifest version or a time; None reads the newest state.
+        at: a commit id, ``tag:NAME``, a manifest version or a time; None reads the newest state.
     """
     state = pinned(graph, branch, at)
     table = state.table(type)
@@ -122,10 +120,10 @@ def read(
 def query(
     graph: Graph,
     source: str | Path,
-    name: str | None = None,
+    name: str | Mapping[str, object] | None = None,
     params: Mapping[str, object] | None = None,
     *,
-    branch: str = ids.MAIN,
+    branch: str | None = None,
     at: At | None = None,
 ) -> DataFrame:
     """The answer of a read query as a DataFrame, computed by Spark when it is used.
@@ -134,12 +132,13 @@ def query(
         source: the `.gq` text, or the path of a file that holds it.
         name: the query to run; may be left out when there is only one.
         params: values by name without ``$``.
-        at: a commit id, a manifest version or a time; None reads the newest state.
+        at: a commit id, ``tag:NAME``, a manifest version or a time; None reads the newest state.
 
     Raises:
         InputError: the query searches (``nearest``, ``bm25``, ``search`` …), which needs `Graph.query`.
     """
     from omnigraph.spark.plans.compile import compile_query
 
+    name, params = given.named_query(name, params)
     state = pinned(graph, branch, at)
     return compile_query(active_session(), state, catalog_of(graph, state), source, name, params)

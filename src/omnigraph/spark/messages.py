@@ -181,6 +181,14 @@ class LinesFound:
     lines: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class WorkDone:
+    """A piece of upkeep is done: its number, and the metadata of the files that it wrote."""
+
+    number: int
+    text: str
+
+
 def encode(messages: Iterable[object]) -> pa.RecordBatch:
     """Messages as a task of `mapInArrow` answers with them."""
     told = list(messages)
@@ -207,7 +215,7 @@ _KINDS: dict[str, type[Any]] = {
         TaskError,
         *(SplitRead, SplitFailed, RowRefused, FragmentStaged),
         *(FragmentsWritten, RowsDeleted),
-        *(ConflictFound, RowsFetched, LinesFound),
+        *(ConflictFound, RowsFetched, LinesFound, WorkDone),
     )
 }
 

@@ -18,20 +18,21 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from omnigraph import ids, limits
 from omnigraph.errors import ConflictError, LimitError, OutcomeUnknown, RecoveryRequired, StorageError
 from omnigraph.graph import open_graph
-from omnigraph.ids import known_branch
+from omnigraph.ids import commit_message, known_branch
 from omnigraph.progress import silent
 from omnigraph.spark.cluster import LocalCluster
 from omnigraph.spark.frames import pinned
 from omnigraph.spark.loading.load_commit import LoadCommit, LoadTarget, StageTables
 from omnigraph.spark.loading.stage_task import StageConfig, stage_partition
-from omnigraph.spark.loading.staged import Staging, most_violations
+from omnigraph.spark.loading.staged import Staging
 from omnigraph.spark.messages import StagingMessage
 from omnigraph.storage.objects.object_store import Location
 from omnigraph.upkeep.indexes import ensure_indices
 from omnigraph.write.change import Mode, type_of
-from omnigraph.write.load.gather import LoadRequest
+from omnigraph.write.load.gather import LoadRequest, Times
 from omnigraph.write.load.load_source import Format, Part
 from omnigraph.write.load.tabular import parse_part
+from omnigraph.write.load.valid_rows import Reading
 
 _NAME = "DataFrame"
 
@@ -45,6 +46,8 @@ class WriteOptions:
     mode: Mode
     branch: str = ids.MAIN
     actor: str | None = None
+    times: Times = Times.EXACT
+    message: str | None = None
 
 
 @dataclass
@@ -60,23 +63,26 @@ class Sink(DataSourceArrowWriter):
     def __init__(self, options: WriteOptions, columns: list[str]) -> None:
         self._options = options
         self._branch = known_branch(options.branch)
-        self._request = LoadRequest(_NAME, options.mode)
+        self._message = commit_message(options.message)
+        self._request = LoadRequest(_NAME, options.mode, times=options.times)
         with open_graph(options.location, actor=options.actor) as graph:
             key = pinned(graph, self._branch).table(options.type_name).pin.table_key
             self._schema = graph.internals.schema_for_rows(self._branch)
             self._part = Part(_NAME, Format.ARROW, type_of(self._schema.catalog, key))
             empty = pa.schema([(name, pa.string()) for name in columns]).empty_table()
-            list(parse_part(Part(_NAME, Format.ARROW, self._part.type, empty), 1))  # refuses unknown columns
-            self._tables = StageTables.of(graph.internals.writer(), self._branch, [key])
+            list(parse_part(Part(_NAME, Format.ARROW, self._part.type, empty), Reading()))  # refuses unknown columns
+            store = graph.internals.writer()
+            self._tables = StageTables.of(store, self._branch, [key])
+            reading = self._tables.reading(store, self._schema, self._request)
         frame = Part(_NAME, Format.ARROW, self._part.type, True)
-        most = most_violations(self._request)
-        self._config = StageConfig(self._schema.catalog, (frame,), (), self._tables.tables, most, keeps=False)
+        self._config = StageConfig(self._schema.catalog, (frame,), (), self._tables.tables, reading, keeps=False)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedPartition:
         told = StagedPartition([])
         try:
-            for message in stage_partition(self._config, self._part, iterator):
-                told.messages.append(message)
+            with self._tables.claimed(self._options.location):
+                for message in stage_partition(self._config, self._part, iterator):
+                    told.messages.append(message)
         except BaseException:
             self.abort([told])  # the driver does not learn what a task did that failed
             raise
@@ -84,9 +90,11 @@ class Sink(DataSourceArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         staging = self._staging(messages)
-        with open_graph(self._options.location, actor=self._options.actor) as graph:
+        location, actor = self._options.location, self._options.actor
+        with self._tables.claimed(location, last=True), open_graph(location, actor=actor) as graph:
             internals = graph.internals
-            target = LoadTarget(internals.writer(), self._schema, self._branch, internals.actor, ids.new_ulid())
+            author = (internals.actor, ids.new_ulid(), self._message)
+            target = LoadTarget(internals.writer(), self._schema, self._branch, *author)
             commit = LoadCommit(LocalCluster(), target, self._tables, self._config, staging, self._request, silent)
             try:
                 commit.run(staging.refuse(self._request))

@@ -9,8 +9,8 @@ is removed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -49,7 +49,7 @@ from omnigraph.storage.tables.task_staging import (
 from omnigraph.write.change import Resolved
 from omnigraph.write.stage_changes import found_rows
 
-ENGINE = "spark"
+ENGINE: Literal["spark"] = "spark"
 
 _Numbers = npt.NDArray[np.int64]
 
@@ -62,6 +62,7 @@ def merge(
     dry_run: bool = False,
     resolve: Resolve | None = None,
     delete_branch: bool = False,
+    message: str | None = None,
 ) -> MergeResult:
     """Merge what a branch changed into another one on Spark; arguments, result and errors as `Branches.merge`.
 
@@ -69,7 +70,7 @@ def merge(
         MergeConflict: there are conflicts; nothing was written.
     """
     return graph.branches.merge(
-        source, into, dry_run=dry_run, resolve=resolve, delete_branch=delete_branch, engine=ENGINE
+        source, into, dry_run=dry_run, resolve=resolve, delete_branch=delete_branch, engine=ENGINE, message=message
     )
 
 
@@ -182,6 +183,7 @@ class SparkMerge:
         gone = np.concatenate([replaced.addresses, removed.addresses])
         after = pin.row_count + change.rows.num_rows - len(gone)
         staged = staged_replacement(table, handle, fragments, gone, after)
+        staged = replace(staged, updated=len(replaced.addresses), deleted=len(removed.addresses))
         # Not `reads_rows`: when the target moves, the whole merge is computed again on what it became.
         return PreparedTable(pin, handle, staged, reads_rows=False)
 

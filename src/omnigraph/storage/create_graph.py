@@ -61,7 +61,7 @@ def create_graph(store: GraphStore, graph: NewGraph, *, force: bool = False) -> 
         claimed = _clear_dead_claim(store)
         _refuse_existing(store, force or claimed)
         graph = _placed(store, graph, claimed)
-        genesis = Commit(ids.new_ulid(), ids.MAIN, 1, None, None, graph.actor, ids.now())
+        genesis = Commit(ids.new_ulid(), ids.MAIN, 1, None, None, graph.actor, ids.now(), note={"kind": "init"})
         claim = json.dumps({"tables": [table.location for table in graph.tables]}).encode()
         store.objects.write(_CLAIM, claim)
         try:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -19,10 +21,12 @@ from omnigraph.errors import (
     GraphNotFound,
     HistoricalVersionReclaimed,
     OmniGraphError,
+    StorageError,
 )
 from omnigraph.storage.metadata import commit_log, manifest, migrate
 from omnigraph.storage.metadata.branch_entries import BranchEntries, BranchEntry
 from omnigraph.storage.metadata.commit_mirror import Mirror
+from omnigraph.storage.metadata.holds import Hold, Kind, lease
 from omnigraph.storage.metadata.manifest import ManifestSnapshot, Pin, read_snapshot, table_version_of
 from omnigraph.storage.objects.locks import Sections
 from omnigraph.storage.objects.native_libraries import store_errors
@@ -46,6 +50,7 @@ class BranchRef:
         parent: branch it was made from; None for main.
         parent_version: manifest version it was made from; lower numbers are versions of the parent.
         lineage: its Lance branch of the manifest; None for main.
+        formerly: names that it had before it was renamed.
     """
 
     name: str
@@ -53,6 +58,7 @@ class BranchRef:
     parent: str | None
     parent_version: int = 0
     lineage: str | None = None
+    formerly: tuple[str, ...] = ()
 
 
 _MAIN = BranchRef(ids.MAIN, ids.MAIN, None)
@@ -61,8 +67,9 @@ _MAIN = BranchRef(ids.MAIN, ids.MAIN, None)
 class GraphStore:
     """Storage of one graph, shared by every handle and thread of a process that opened it."""
 
-    def __init__(self, location: Location) -> None:
+    def __init__(self, location: Location, *, writes: bool = True) -> None:
         self.location = location
+        self._writes = writes
         self.objects = ObjectStore(location)
         self.tables = Tables(location)
         self.recent_changes = RecentChanges()
@@ -126,12 +133,13 @@ class GraphStore:
     def _manifest_after(self, ref: BranchRef, known: ManifestSnapshot) -> LanceTable:
         """The newest manifest of main by the number of its version; looking for the newest of many takes longer."""
         with contextlib.suppress(HistoricalVersionReclaimed), store_errors("look at the manifest"):
-            return self.tables.at(TableVersion(manifest.PATH, None, known.handle.latest_version, known.identity))
+            newest = self.tables.newest_number(manifest.PATH, None, known.handle)
+            return self.tables.at(TableVersion(manifest.PATH, None, newest, known.identity))
         return self._newest_manifest(ref)
 
     def _is_newest(self, snapshot: ManifestSnapshot) -> bool:
         with store_errors("look at the manifest"):
-            return bool(snapshot.handle.latest_version == snapshot.version)
+            return self.tables.newest_number(manifest.PATH, snapshot.lineage, snapshot.handle) == snapshot.version
 
     def _is_current(self, snapshot: ManifestSnapshot) -> bool:
         """Whether the branch of a state still exists, and is not another one of its name."""
@@ -154,9 +162,12 @@ class GraphStore:
 
     def snapshot_at(self, branch: str, version: int) -> ManifestSnapshot:
         """The state of a branch at one manifest version."""
-        ref = self.branch_ref(branch)
+        return self.state_on(self.branch_ref(branch), version)
+
+    def state_on(self, ref: BranchRef, version: int) -> ManifestSnapshot:
+        """The state on the lineage of a branch at one manifest version."""
         with self._lock:
-            known = self._newest.get(branch)
+            known = self._newest.get(ref.name)
         if known and (known.identity, known.version) == (ref.identity, version):
             return known
         return _read(self._manifest_at(ref, version), ref)
@@ -165,14 +176,14 @@ class GraphStore:
         try:
             if 0 < version < _VERSIONS:
                 return self.tables.at(TableVersion(manifest.PATH, ref.lineage, version, ref.identity))
-        except HistoricalVersionReclaimed as error:
+        except HistoricalVersionReclaimed:
             if version <= self._newest_manifest(ref).version:
                 raise HistoricalVersionReclaimed(
                     f"version {version} of branch '{ref.name}' is no longer stored",
                     hint="choose a newer commit",
                     branch=ref.name,
                     version=version,
-                ) from error
+                ) from None
         raise HistoricalVersionReclaimed(f"branch '{ref.name}' has no version {version}", version=version)
 
     def table(self, pin: Pin) -> LanceTable:
@@ -197,7 +208,7 @@ class GraphStore:
                 hint="choose a newer commit",
                 type=name,
                 version=pin.version,
-            ) from error
+            ) from None
 
     def _is_shown(self, pin: Pin) -> bool:
         """Whether the newest state of main, or of a branch that somebody looked at, has this version of a table."""
@@ -219,10 +230,12 @@ class GraphStore:
             raise _no_branch(branch)
         return BranchRef(branch, ref.identity, _owner(ref.parent_branch), ref.parent_version, branch)
 
-    def branch_names(self) -> list[str]:
-        """Every branch that exists or is being made, internal ones included, without looking at any."""
-        lineages = self.tables.branch_names(manifest.PATH)
-        return [ids.MAIN, *sorted({ids.lineage_owner(lineage) or lineage for lineage in lineages})]
+    def branches_called(self, name: str) -> Iterator[BranchRef]:
+        """The branch of a name, then those that had it before they were renamed."""
+        with contextlib.suppress(BranchNotFound):
+            yield self.branch_ref(name)
+        if name != ids.MAIN:
+            yield from (ref for ref in self.branch_refs() if name in ref.formerly)
 
     def has_branch(self, branch: str) -> bool:
         try:
@@ -239,21 +252,52 @@ class GraphStore:
         return any(entry is not None and entry[0].state != "deleted" for entry in found)
 
     def branch_refs(self) -> list[BranchRef]:
-        """Every branch: main first, then by name, internal ones included."""
+        """Every branch: main first, then by name, internal ones included. Parents have the names of today."""
         listed = self.tables.branches(manifest.PATH)
         entered = set(self.entries.names()) if listed else set()
-        refs = []
-        for lineage, ref in listed.items():
-            name = ids.lineage_owner(lineage) or lineage
-            if name in entered:
+        refs = {
+            name: BranchRef(name, str(ref["branch_identifier"]), None, int(ref["parent_version"]), name)
+            for name, ref in listed.items()
+            if name not in entered and ids.lineage_owner(name) is None
+        }
+        refs |= {str(ref.lineage): ref for ref in self._entered(listed.keys() - refs.keys(), entered)}
+        names = {None: ids.MAIN} | {lineage: ref.name for lineage, ref in refs.items()}
+        parents = {lineage: listed[lineage]["parent_branch"] for lineage in refs}
+        found = [
+            replace(ref, parent=names.get(parents[lineage]) or ref.parent or _owner(parents[lineage]))
+            for lineage, ref in refs.items()
+        ]
+        return [_MAIN, *sorted(found, key=lambda each: each.name)]
+
+    def _entered(self, lineages: AbstractSet[str], names: AbstractSet[str]) -> Iterator[BranchRef]:
+        """The branches of some lineages by the entries of names. A branch is called like its lineage unless it was
+        renamed, so the entries of other names are hardly ever read."""
+        left = set(lineages)
+        likely = names & {_owner(lineage) for lineage in lineages}
+        for some in (sorted(likely), sorted(names - likely)):
+            for name in some if left else ():
                 found = self.entries.read(name)
-                if found is not None and found[0].state == "live" and found[0].lineage == lineage:
-                    refs.append(ref_of(found[0]))
-            elif name == lineage:
-                parent = _owner(ref["parent_branch"])
-                identity = str(ref["branch_identifier"])
-                refs.append(BranchRef(name, identity, parent, int(ref["parent_version"]), lineage))
-        return [_MAIN, *sorted(refs, key=lambda each: each.name)]
+                if found is not None and found[0].state == "live" and found[0].lineage in left:
+                    left.discard(found[0].lineage)
+                    yield ref_of(found[0])
+
+    def lease(self, state: ManifestSnapshot, kind: Kind) -> Hold | None:
+        """Ask that cleanups leave a state alone while somebody reads it; None where that cannot be had: for a handle
+        that writes nothing, in a place that is only readable, or when the state was given up already. Whoever reads on
+        learns it when files are gone."""
+        if not self._writes:
+            return None
+        with contextlib.suppress(HistoricalVersionReclaimed, StorageError):
+            return lease(self.location, self.objects, state, kind)
+        return None
+
+    def take_unfinished_names(self) -> None:
+        """Stop branches that are being made: nobody can tell yet which state they will show. Whoever makes one finds
+        its entry changed and begins again. On a disk the section of branch control keeps them out."""
+        for name in () if self.location.is_local else self.entries.names():
+            found = self.entries.read(name)
+            if found is not None and found[0].state == "making" and not found[0].formerly:
+                self.entries.put(replace(found[0], state="deleted"), found[1])
 
     def forget_branch(self, branch: str) -> None:
         with self._lock:
@@ -271,7 +315,7 @@ class GraphStore:
 
 
 def ref_of(entry: BranchEntry) -> BranchRef:
-    return BranchRef(entry.name, entry.identity, entry.parent, entry.parent_version, entry.lineage)
+    return BranchRef(entry.name, entry.identity, entry.parent, entry.parent_version, entry.lineage, entry.formerly)
 
 
 def _read(handle: LanceTable, ref: BranchRef) -> ManifestSnapshot:

@@ -20,9 +20,16 @@ from omnigraph.storage.tables.filters import one_of
 from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.recent_changes import TableChange as TableChange
 from omnigraph.storage.tables.row_lookup import row_ids_in_metadata, rows_at, select_rows
+from omnigraph.storage.tables.version_steps import are_upkeep
 
 #: Fetching a row by its row id costs about as much as scanning this many.
 _TAKE_COST = 64
+
+
+_NO_ROWS = np.array([], np.uint64)
+
+#: What upkeep does to rows.
+_NOTHING = TableChange(_NO_ROWS, pa.table({}), _NO_ROWS, (), 0, 0)
 
 
 class TableReader:
@@ -98,6 +105,8 @@ class TableReader:
         from omnigraph.storage.delta.fragment_diff import OpenedTable, moved_rows, plan
 
         different = plan(past, now)
+        if different.before_only and past.version < now.version and are_upkeep(now, above=past.version):
+            return [_NOTHING]
         if different.rewritten_rows > most:
             return None
         tables = self._store.tables

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -30,7 +29,7 @@ class Change:
     Attributes:
         table_key: ``node:<Type>`` or ``edge:<Type>``.
         put: rows with the type's properties as columns; nodes may carry ``id``, edges carry ``src`` and ``dst`` and may
-            carry ``id``. Missing nullable properties are null.
+            carry ``id``. Missing nullable properties are null. A table; `Graph.write` takes whatever holds rows.
         remove: ids of rows that go. Ids that do not exist are ignored. Naming an id reads no row, so a table that moved
             is no conflict, unless the write names the state that it was computed from.
         reads_rows: the rows were computed from rows that are there; a change of the table since is a conflict.
@@ -58,6 +57,10 @@ def type_of(catalog: Catalog, table_key: str) -> NodeType | EdgeType:
     found = catalog.by_table_key(table_key)
     if found is None:
         kind, _, name = table_key.partition(":")
+        if not name:
+            word = "node" if kind in catalog.nodes else "edge" if kind in catalog.edges else None
+            hint = f"did you mean '{word}:{kind}'?" if word else "write node:Type or edge:Type"
+            raise TypeNotFound(f"'{kind}' is no table of the graph", hint=hint, type=kind)
         raise TypeNotFound(f"unknown {kind} type '{name}'", type=name)
     return found
 
@@ -126,7 +129,7 @@ def last_of_each_id(rows: pa.Table) -> pa.Table:
     ids = id_column(rows)
     if len(pc.unique(ids)) == len(ids):
         return rows
-    positions = pa.table({"id": ids, "row": pa.array(np.arange(len(ids)))})
+    positions = pa.table({"id": ids, "row": pa.arange(0, len(ids))})
     last = positions.group_by("id").aggregate([("row", "max")]).column("row_max")
     return rows.take(last.combine_chunks().sort())
 

@@ -61,10 +61,10 @@ def _joined(parts: Sequence[pa.Array | str]) -> pa.Array:
 
 def _value(column: pa.Array) -> pa.Array:
     """JSON text of each value, ``null`` where there is none."""
-    return pc.fill_null(_present(column), _NULL)
+    return pc.fill_null(json_values(column), _NULL)
 
 
-def _present(column: pa.Array) -> pa.Array:
+def json_values(column: pa.Array) -> pa.Array:
     """JSON text of each value that is there."""
     type_ = column.type
     if pa.types.is_string(type_) or pa.types.is_large_string(type_):

@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -25,14 +23,21 @@ from omnigraph.query.typed import (
     Assignment,
     DeleteEdge,
     DeleteNode,
+    ForMatched,
     InsertEdge,
     InsertNode,
     MutationValue,
+    RowCondition,
+    RowStatement,
+    RowTest,
     Statement,
     TypedMutation,
+    TypedQuery,
+    UpdateEdge,
     UpdateNode,
 )
-from omnigraph.schema.arrow import canonical_text, table_schema
+from omnigraph.query.typed.walk import tables_of
+from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, PropertyType, Scalar
 from omnigraph.schema.compiled_schema import CompiledSchema
 from omnigraph.schema_registry import SchemaRegistry
@@ -41,69 +46,24 @@ from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.manifest import Commit
-from omnigraph.storage.objects.user_files import text_of
-from omnigraph.storage.tables.filters import ColumnFilter, equals
+from omnigraph.storage.objects.user_text import text_of
+from omnigraph.storage.tables.filters import ColumnFilter, one_of
 from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.row_lookup import find_rows, select_rows
 from omnigraph.write.change import Change, Mode
+from omnigraph.write.mutation_result import MutationRequest, MutationResult
 from omnigraph.write.row_rules import with_ids
-from omnigraph.write.stage_changes import stage_changes, typed_changes
-from omnigraph.write.stored_values import MutationValues, column
+from omnigraph.write.stage_changes import StagedChanges, stage_changes, typed_changes
+from omnigraph.write.stored_values import MutationValues, by_id, column
 
 _ENDPOINT = PropertyType(Scalar.STRING)
+
+#: The rows that a statement is about: a test on them, or their ids.
+_Chosen: TypeAlias = ColumnFilter | pa.Array
 
 #: Writes that were checked last, by text, name and hash of the schema; agents send the same text again and again.
 _CHECKED: LruCache[tuple[str, str | None, str], TypedMutation] = LruCache(max_entries=64)
 _CHECKED_CHARACTERS = 65_536
-
-
-@dataclass(frozen=True, slots=True)
-class MutationResult:
-    """What a mutation did.
-
-    Attributes:
-        commit: None when no row matched and so nothing changed.
-        affected_nodes, affected_edges: an insert counts one, an update the rows it matched, deletes the distinct rows
-            that the whole query removed, cascaded edges included.
-    """
-
-    commit: Commit | None
-    branch: str
-    query_name: str
-    affected_nodes: int
-    affected_edges: int
-    actor: str | None
-
-    def __repr__(self) -> str:
-        changed = f"{self.affected_nodes} nodes, {self.affected_edges} edges"
-        return f"MutationResult({self.query_name!r} on {self.branch}: {changed}; {_commit_id(self.commit)})"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The JSON form that every interface shows."""
-        return {
-            "branch": self.branch,
-            "query_name": self.query_name,
-            "affected_nodes": self.affected_nodes,
-            "affected_edges": self.affected_edges,
-            "actor_id": self.actor,
-            "commit": self.commit.to_dict() if self.commit else None,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class MutationRequest:
-    """A mutation as a caller asks for it; the fields are those of `omnigraph.Graph.mutate`."""
-
-    source: str | Path
-    name: str | None
-    params: Mapping[str, object] | None
-    branch: str
-    actor: str | None
-    if_commit: str | None
-
-
-def _commit_id(commit: Commit | None) -> str:
-    return f"commit {commit.id}" if commit is not None else "no commit"
 
 
 def mutate(store: GraphStore, schemas: SchemaRegistry, request: MutationRequest) -> MutationResult:
@@ -112,8 +72,7 @@ def mutate(store: GraphStore, schemas: SchemaRegistry, request: MutationRequest)
     Raises:
         PreconditionFailed: ``if_commit`` is not the head.
     """
-    text, file = text_of(request.source, ".gq")
-    mutation = _Mutation(schemas, text, file, request.name, request.params, _this_millisecond())
+    mutation = mutation_of(schemas, request)
     done = run(
         store,
         Write(
@@ -123,14 +82,25 @@ def mutate(store: GraphStore, schemas: SchemaRegistry, request: MutationRequest)
             mutation.prepare,
             if_commit=request.if_commit,
             recomputes_reads=True,
+            message=request.message,
         ),
     )
+    return result_of(request, done.commit, done.report)
+
+
+def mutation_of(schemas: SchemaRegistry, request: MutationRequest) -> Mutation:
+    """The write that a caller asks for, as a function of a state."""
+    text, file = text_of(request.source, ".gq")
+    return Mutation(schemas, text, file, request.name, request.params, _this_millisecond())
+
+
+def result_of(request: MutationRequest, commit: Commit | None, affected: Affected) -> MutationResult:
     return MutationResult(
-        commit=done.commit,
+        commit=commit,
         branch=request.branch,
-        query_name=done.report.query_name,
-        affected_nodes=done.report.nodes,
-        affected_edges=done.report.edges,
+        query_name=affected.query_name,
+        affected_nodes=affected.nodes,
+        affected_edges=affected.edges,
         actor=request.actor,
     )
 
@@ -141,14 +111,22 @@ def _this_millisecond() -> datetime:
 
 
 @dataclass(frozen=True, slots=True)
-class _Affected:
+class Affected:
+    """What a mutation does to one state, and the changes that do it.
+
+    Attributes:
+        reads: tables whose rows decide what it does: those of its conditions, and of the edges that go with a node.
+    """
+
     query_name: str
     nodes: int
     edges: int
+    staged: StagedChanges
+    reads: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
-class _Mutation:
+class Mutation:
     """The text of a write with the values of its caller.
 
     Attributes:
@@ -162,7 +140,7 @@ class _Mutation:
     params: Mapping[str, object] | None
     now: datetime
 
-    def prepare(self, workspace: Workspace) -> Prepared[_Affected]:
+    def prepare(self, workspace: Workspace) -> Prepared[Affected]:
         schema = self.schemas.of(workspace.snapshot)
         mutation = self._checked(schema)
         values = MutationValues(bind_params(mutation, self.params), self.now)
@@ -170,7 +148,9 @@ class _Mutation:
         for statement in mutation.statements:
             pending.run(statement)
         staged = stage_changes(workspace, schema.catalog, typed_changes(schema.catalog, pending.changes()))
-        return Prepared(_Affected(mutation.name, pending.nodes, pending.edges), staged.tables, made_for=schema.hash)
+        reads = read_by(schema.catalog, mutation)
+        affected = Affected(mutation.name, pending.nodes, pending.edges, staged, reads)
+        return Prepared(affected, staged.tables, made_for=schema.hash)
 
     def _checked(self, schema: CompiledSchema) -> TypedMutation:
         key = (self.text, self.name, schema.hash)
@@ -180,6 +160,23 @@ class _Mutation:
             if len(self.text) <= _CHECKED_CHARACTERS:
                 _CHECKED.put(key, found)
         return found
+
+
+def read_by(catalog: Catalog, mutation: TypedMutation) -> frozenset[str]:
+    """The tables that a write looks at before it changes rows."""
+    found: set[str] = set()
+    if all(isinstance(statement, InsertNode | InsertEdge) for statement in mutation.statements):
+        return frozenset()
+    for change in mutation.changes:
+        if isinstance(change, InsertNode | InsertEdge):
+            continue
+        is_node = isinstance(change, UpdateNode | DeleteNode)
+        found.add(f"{'node' if is_node else 'edge'}:{change.type_name}")
+        if isinstance(change, DeleteNode):
+            found.update(edge.table_key for edge in catalog.edges_at(change.type_name))
+        if isinstance(change.where, TypedQuery):
+            found |= tables_of(change.where.match)
+    return frozenset(found)
 
 
 class PendingMutation:
@@ -206,14 +203,11 @@ class PendingMutation:
                 self._insert_node(statement)
             case InsertEdge():
                 self._insert_edge(statement)
-            case UpdateNode():
-                self._update(statement)
-            case DeleteNode():
-                self._delete_node(statement)
-            case DeleteEdge():
-                filter_ = self._values.filter(statement.where)
-                if filter_ is not None:
-                    self.edges += len(self._rows(self._catalog.edges[statement.type_name]).remove(filter_))
+            case ForMatched(changes=changes):
+                for change, chosen in zip(changes, [self._chosen(each) for each in changes], strict=True):
+                    self._change(change, chosen)
+            case _:
+                self._change(statement, self._chosen(statement))
 
     def changes(self) -> list[Change]:
         """One change for each type that is different now, each row in its final image."""
@@ -233,31 +227,57 @@ class PendingMutation:
         self._rows(edge).insert(row)
         self.edges += 1
 
-    def _update(self, statement: UpdateNode) -> None:
-        node = self._catalog.nodes[statement.type_name]
-        stored = self._stored(statement.assignments)
-        filter_ = self._values.filter(statement.where)
-        if filter_ is not None:
-            assigned = {name: column(node.properties[name].type, [value]) for name, value in stored.items()}
-            self.nodes += self._rows(node).update(filter_, assigned)
+    def _chosen(self, statement: RowStatement) -> _Chosen | None:
+        """The rows that an update or a delete is about, as things stand; None for none."""
+        where = statement.where
+        if isinstance(where, RowTest):
+            return self._values.filter(where)
+        if isinstance(where, RowCondition):
+            ids = self._rows(self._type_of(statement)).passing(where, self._values)
+        else:
+            from omnigraph.write.found_rows import ids_of_pattern  # brings the engine along
 
-    def _delete_node(self, statement: DeleteNode) -> None:
+            pending = {key: rows.state() for key, rows in self._rows_of.items() if rows.is_changed}
+            ids = ids_of_pattern(self._workspace, self._catalog, pending, where, self._values)
+        return ids if len(ids) else None
+
+    def _type_of(self, statement: RowStatement) -> NodeType | EdgeType:
+        is_node = isinstance(statement, UpdateNode | DeleteNode)
+        return (self._catalog.nodes if is_node else self._catalog.edges)[statement.type_name]
+
+    def _change(self, statement: RowStatement, chosen: _Chosen | None) -> None:
+        type_ = self._type_of(statement)
+        match statement:
+            case UpdateNode() | UpdateEdge():
+                stored = self._stored(statement.assignments)
+                if chosen is None:
+                    return
+                assigned = {name: column(type_.properties[name].type, [value]) for name, value in stored.items()}
+                count = self._rows(type_).update(chosen, assigned)
+                if isinstance(statement, UpdateNode):
+                    self.nodes += count
+                else:
+                    self.edges += count
+            case DeleteNode() if chosen is not None:
+                self._delete_nodes(type_, chosen)
+            case DeleteEdge() if chosen is not None:
+                self.edges += len(self._rows(type_).remove(chosen))
+
+    def _delete_nodes(self, type_: NodeType | EdgeType, chosen: _Chosen) -> None:
         """Nodes go with every edge of any type that touches them."""
-        filter_ = self._values.filter(statement.where)
-        if filter_ is None:
-            return
-        gone = self._rows(self._catalog.nodes[statement.type_name]).remove(filter_)
+        gone = self._rows(type_).remove(chosen)
         self.nodes += len(gone)
         for edge in self._catalog.edges.values():
             if len(gone) == 0 or edge.table_key not in self._workspace.snapshot.pins:
                 continue
             for end, node in (("src", edge.source), ("dst", edge.target)):
-                if node == statement.type_name:
+                if node == type_.name:
                     self.edges += self._rows(edge).remove_touching(end, gone)
 
     def _row(self, type_: NodeType | EdgeType, assignments: Sequence[Assignment]) -> dict[str, Any]:
-        """The stored values of a new row. An embedded vector must be assigned too: nothing embeds on write."""
-        row = self._stored(assignments)
+        """The stored values of a new row, with defaults. An embedded vector must be assigned: nothing embeds here."""
+        defaults = {name: each.default for name, each in type_.properties.items() if each.default is not None}
+        row = defaults | self._stored(assignments)
         for name, declared in type_.properties.items():
             if not declared.type.nullable and name not in row:
                 raise MissingValue(
@@ -308,28 +328,47 @@ class PendingRows:
         self._replaces_stored = False
 
     def insert(self, values: Mapping[str, Any]) -> None:
-        """Put one row of stored values; what is not named is null. A row with the same key is replaced as a whole."""
+        """Put one row of stored values; what is not there is null. A row with the same key is replaced as a whole."""
         self._inserted.append(values)
 
-    def update(self, filter_: ColumnFilter, values: Mapping[str, pa.Array]) -> int:
-        """Give every matching row new values, one-element arrays by column; returns how many there are."""
+    def passing(self, condition: RowCondition, values: MutationValues) -> pa.Array:
+        """Ids of the rows that satisfy a condition, as they are now."""
+        from omnigraph.write.found_rows import ids_that_pass, rows_that_pass  # brings the engine along
+
         self._gather()
+        stored = ids_that_pass(self._handle, self.type, condition, values)
+        stored = stored.filter(pc.invert(pc.is_in(stored, value_set=_ids(self._rows))))
+        return pa.concat_arrays([stored, _ids(rows_that_pass(self._rows, condition, values))])
+
+    @property
+    def is_changed(self) -> bool:
+        return bool(self._inserted) or self._rows.num_rows > 0 or len(self._removed) > 0
+
+    def state(self) -> tuple[pa.Table, pa.Array]:
+        """Rows in their image so far, each id once, and the ids that are gone."""
+        self._gather()
+        return self._rows, self._removed
+
+    def update(self, chosen: _Chosen, values: Mapping[str, pa.Array]) -> int:
+        """Give every chosen row new values, one-element arrays by column; returns how many there are."""
+        self._gather()
+        filter_ = chosen if isinstance(chosen, ColumnFilter) else one_of("id", chosen)
         matching = _matching(self._rows, filter_)
         stored = self._stored(self._schema.names, filter_)
         stored = stored.filter(pc.invert(pc.is_in(stored.column("id"), value_set=_ids(self._rows))))
         if stored.num_rows:
             self._replaces_stored = True
         touched = pa.concat_tables([self._rows.filter(matching), stored])
-        first = pa.array(np.zeros(touched.num_rows, np.int8))
+        first = pa.repeat(0, touched.num_rows)
         for name, value in values.items():
             position = self._schema.get_field_index(name)
             touched = touched.set_column(position, self._schema.field(position), value.take(first))
         self._rows = pa.concat_tables([self._rows.filter(pc.invert(matching)), touched])
         return int(touched.num_rows)
 
-    def remove(self, filter_: ColumnFilter) -> pa.Array:
-        """Remove every matching row; returns the ids of those that were still there."""
-        return self._forget(_ids(self._stored(["id"], filter_)))
+    def remove(self, chosen: _Chosen) -> pa.Array:
+        """Remove every chosen row; returns the ids of those that were still there."""
+        return self._forget(_ids(self._stored(["id"], chosen)) if isinstance(chosen, ColumnFilter) else chosen)
 
     def remove_touching(self, end: str, nodes: pa.Array) -> int:
         """Remove every edge that has one of the nodes at this end; returns how many were still there."""
@@ -350,17 +389,8 @@ class PendingRows:
         return Change(key, self._rows, Mode.APPEND, has_ids=True, fresh_ids=True)
 
     def _stored(self, columns: list[str], filter_: ColumnFilter) -> pa.Table:
-        filter_ = self._by_id(filter_)
-        found = select_rows(self._handle, columns, filter_, limits.MUTATION_BYTES).select(columns)
+        found = select_rows(self._handle, columns, by_id(self.type, filter_), limits.MUTATION_BYTES).select(columns)
         return found.cast(pa.schema([self._schema.field(name) for name in columns]))
-
-    def _by_id(self, filter_: ColumnFilter) -> ColumnFilter:
-        """Looking up a key goes through the index on id."""
-        key = self.type.key if isinstance(self.type, NodeType) else None
-        if filter_.equal_to is None or key != (filter_.column,):
-            return filter_
-        text = canonical_text(pa.repeat(filter_.equal_to, 1), self.type.properties[filter_.column].type)
-        return ColumnFilter("id", equals("id", text[0].as_py()))
 
     def _gather(self) -> None:
         """Turn the inserts since the last look into rows."""
@@ -390,17 +420,17 @@ class PendingRows:
 
 def _matching(rows: pa.Table, filter_: ColumnFilter) -> pa.Array:
     """Which rows pass, as a mask."""
-    mask = np.zeros(rows.num_rows, bool)
-    numbered = pa.table({filter_.column: rows.column(filter_.column), _POSITION: pa.array(np.arange(rows.num_rows))})
-    mask[numbered.filter(filter_.expression).column(_POSITION).to_numpy()] = True
-    return pa.array(mask)
+    positions = pa.arange(0, rows.num_rows)
+    numbered = pa.table({filter_.column: rows.column(filter_.column), _POSITION: positions})
+    passing = numbered.filter(filter_.expression).column(_POSITION)
+    return pc.is_in(positions, value_set=passing.combine_chunks())
 
 
 def _last_of_each_id(rows: pa.Table) -> pa.Table:
     ids = _ids(rows)
     if len(pc.unique(ids)) == len(ids):
         return rows
-    positions = pa.table({"id": ids, "row": pa.array(np.arange(len(ids)))})
+    positions = pa.table({"id": ids, "row": pa.arange(0, len(ids))})
     last = positions.group_by("id").aggregate([("row", "max")]).column("row_max")
     return rows.take(last.combine_chunks().sort())
 

@@ -27,10 +27,11 @@ from omnigraph.errors import (
     OmniGraphError,
     RangeViolation,
 )
-from omnigraph.ids import new_ulids
+from omnigraph.ids import did_you_mean, new_ulids
 from omnigraph.integers import arrow_bounds
-from omnigraph.schema.arrow import canonical_text, composite_id, table_schema
+from omnigraph.schema.arrow import arrow_type, canonical_text, composite_id, schema_word, table_schema
 from omnigraph.schema.catalog import ENDPOINT_COLUMNS, EdgeType, NodeType, Property, PropertyType, Scalar
+from omnigraph.write.arrow_rows import GIVEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,17 +127,14 @@ class _Conforming:
         schema = table_schema(type_)
         _refuse_unknown(type_, rows, schema)
         for name, prop in type_.properties.items():
-            target = schema.field(name).type
-            is_there = name in rows.column_names
-            columns[name] = (
-                cast_column(rows.column(name), prop.type, target, name) if is_there else pa.nulls(rows.num_rows, target)
-            )
+            columns[name] = _values(prop, rows, schema.field(name).type)
             yield from required(prop, columns[name])
-        for name in ENDPOINT_COLUMNS if isinstance(type_, EdgeType) else ():
-            if name not in rows.column_names:
-                raise MissingValue(f"edge {type_.name} needs a column '{name}'", type=type_.name, property=name)
-            columns[name] = _cast_text(rows.column(name), name)
-            yield from required_endpoint(name, columns[name])
+        if isinstance(type_, EdgeType):
+            for name in ENDPOINT_COLUMNS:
+                if name not in rows.column_names:
+                    raise MissingValue(f"edge {type_.name} needs a column '{name}'", type=type_.name, property=name)
+                columns[name] = end_ids(type_, rows.column(name), name)
+                yield from required_endpoint(name, columns[name])
         yield from value_rules(type_, columns)
         if isinstance(type_, NodeType):
             yield from key_rules(type_, columns)
@@ -162,7 +160,7 @@ class _Conforming:
         """The rows without a violation, and of the others the first violation of each, at most so many."""
         size = len(self._ids)
         if not found:
-            return ConformedPart(self._table(), self._fresh, pa.array(np.arange(size))), []
+            return ConformedPart(self._table(), self._fresh, pa.arange(0, size)), []
         table = pa.concat_tables(found)
         rows, first = np.unique(table.column("row").to_numpy(), return_index=True)
         invalid = [
@@ -183,8 +181,22 @@ def _refuse_unknown(type_: NodeType | EdgeType, rows: pa.Table, schema: pa.Schem
         if name in seen:
             raise InvalidRow(f"column '{name}' occurs twice in the rows of '{type_.table_key}'", type=type_.name)
         seen.add(name)
-        if schema.get_field_index(name) < 0:
-            raise InvalidRow(f"unknown input field '{name}' for '{type_.table_key}'", type=type_.name, property=name)
+        if schema.get_field_index(name) < 0 and not name.startswith(GIVEN):
+            hint = did_you_mean(name, type_.properties)
+            message = f"unknown input field '{name}' for '{type_.table_key}'"
+            raise InvalidRow(message, hint=hint, type=type_.name, property=name)
+
+
+def _values(prop: Property, rows: pa.Table, target: pa.DataType) -> pa.Array:
+    """The values of a property. Rows that do not give one get its default, or null; a null that is given stays."""
+    if prop.name not in rows.column_names:
+        size, default = rows.num_rows, prop.default
+        return pa.nulls(size, target) if default is None else pa.repeat(pa.scalar(default, target), size)
+    own = cast_column(rows.column(prop.name), prop.type, target, prop.name)
+    is_given = f"{GIVEN}{prop.name}"
+    if prop.default is None or is_given not in rows.column_names:
+        return own
+    return pc.if_else(rows.column(is_given).combine_chunks(), own, pa.scalar(prop.default, target))
 
 
 def cast_column(column: pa.ChunkedArray, type_: PropertyType, target: pa.DataType, name: str) -> pa.Array:
@@ -209,7 +221,7 @@ def _cast(array: pa.Array, target: pa.DataType, name: str, subject: str = "") ->
         overflow = pc.and_(pc.is_finite(array.cast(pa.float64(), safe=False)), pc.invert(pc.is_finite(cast)))
         row = first_true(pc.fill_null(overflow, False))
         if row is not None:
-            raise InvalidRow(f"{subject} {array[row]} exceeds Float32 range", property=name, row=row)
+            raise InvalidRow(f"{subject} {array[row]} exceeds F32 range", property=name, row=row)
         return cast
     if pa.types.is_integer(target) and (pa.types.is_integer(array.type) or _is_whole_decimal(array.type)):
         try:
@@ -223,13 +235,14 @@ def _cast(array: pa.Array, target: pa.DataType, name: str, subject: str = "") ->
     if pa.types.is_list(target) and _is_list(array.type):
         return _to_list(array, target, name)
     if pa.types.is_date64(target) and (pa.types.is_timestamp(array.type) or pa.types.is_date32(array.type)):
-        return _to_instant(array)
+        return _to_instant(array, name)
     try:
         if not _compatible(array.type, target):
             raise pa.ArrowInvalid
         return array.cast(target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise InvalidRow(f"property '{name}' expects {target}, got {array.type}", property=name) from None
+        message = f"property '{name}' expects {schema_word(target)}, got {schema_word(array.type)}"
+        raise InvalidRow(message, property=name) from None
 
 
 def _is_whole_decimal(type_: pa.DataType) -> bool:
@@ -237,12 +250,21 @@ def _is_whole_decimal(type_: pa.DataType) -> bool:
     return bool(pa.types.is_decimal(type_) and type_.scale == 0)
 
 
-def _to_instant(array: pa.Array) -> pa.Array:
-    """Milliseconds since the epoch in UTC, finer digits dropped. Arrow's own cast would drop the time of day."""
+def _to_instant(array: pa.Array, name: str) -> pa.Array:
+    """Milliseconds since the epoch in UTC; finer times are refused. Arrow's own cast would drop the time of day."""
     zone = array.type.tz if pa.types.is_timestamp(array.type) else None
+    millis = array.cast(pa.timestamp("ms", zone), safe=False)
     if pa.types.is_timestamp(array.type) and array.type.unit in ("us", "ns"):
-        array = pc.floor_temporal(array, unit="millisecond")  # before the epoch a cast would round up
-    return array.cast(pa.timestamp("ms", zone), safe=False).view(pa.int64()).view(pa.date64())
+        row = first_true(pc.fill_null(pc.not_equal(millis.cast(array.type), array), False))
+        if row is not None:
+            raise too_fine(name, f"'{array[row]}'", row=row)
+    return millis.view(pa.int64()).view(pa.date64())
+
+
+def too_fine(name: str, value: str, **details: Any) -> InvalidRow:
+    """A time with more digits than a DateTime keeps."""
+    message = f"property '{name}' value {value} is finer than a millisecond"
+    return InvalidRow(message, hint="round it; a load does with times='round'", property=name, **details)
 
 
 def _compatible(source: pa.DataType, target: pa.DataType) -> bool:
@@ -301,7 +323,8 @@ def _to_vector(array: pa.Array, target: pa.DataType, name: str) -> pa.Array:
         )
     if not (pa.types.is_integer(array.type.value_type) or pa.types.is_floating(array.type.value_type)):
         raise InvalidRow(
-            f"vector property '{name}' elements must be numeric, got {array.type.value_type}", property=name
+            f"vector property '{name}' elements must be numeric, got {schema_word(array.type.value_type)}",
+            property=name,
         )
     floats = array.flatten().cast(pa.float32(), safe=False)
     if array.null_count == 0:
@@ -318,6 +341,15 @@ def _refuse_non_finite(array: pa.Array, name: str) -> None:
     row = first_true(pc.fill_null(pc.invert(pc.is_finite(values)), False))
     if row is not None:
         raise InvalidRow(f"property '{name}' value {values[row]} is not a finite number", property=name)
+
+
+def end_ids(edge: EdgeType, column: pa.ChunkedArray, name: str) -> pa.Array:
+    """The ids of the nodes at one end; numbers where the key of those nodes is one."""
+    key = edge.integer_ends.get(name)
+    if key is None or not (pa.types.is_integer(column.type) or _is_whole_decimal(column.type)):
+        return _cast_text(column, name)
+    type_ = PropertyType(key)
+    return canonical_text(cast_column(column, type_, arrow_type(type_), name), type_)
 
 
 def _cast_text(column: pa.ChunkedArray, name: str) -> pa.Array:

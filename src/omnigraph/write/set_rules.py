@@ -40,7 +40,8 @@ class SetRule(StrEnum):
 
 #: One violation a row. ``row`` is the position among the rows that the change puts: null for a stored edge that loses
 #: its node, and for a source with a wrong number of edges, where ``id`` is null too. ``value`` is the value that two
-#: rows share, the missing endpoint, or the source; ``other`` the id of the other row that holds the value.
+#: rows share, the missing endpoint, or the source; ``other`` the id of the other row that holds the value; ``first``
+#: the position of an earlier row with the same id.
 VIOLATIONS = pa.schema(
     [
         ("rule", pa.string()),
@@ -51,6 +52,7 @@ VIOLATIONS = pa.schema(
         ("value", pa.string()),
         ("other", pa.string()),
         ("count", pa.int64()),
+        ("first", pa.int64()),
     ]
 )
 
@@ -124,10 +126,11 @@ def repeated_ids(type_: NodeType | EdgeType, mode: Mode, rows: pa.Table) -> Iter
     if mode is Mode.MERGE and not keyed:
         return
     ids = id_column(rows)
-    later = np.flatnonzero(_repeats(ids) >= 0)
+    earlier = _repeats(ids)
+    later = np.flatnonzero(earlier >= 0)
     if len(later):
-        found = ids.take(pa.array(later))
-        yield _table(SetRule.REPEATED_ID, type_, row=later, id=found, columns=_key_of(type_), value=found, other=found)
+        found, first = ids.take(pa.array(later)), pa.array(earlier[later])
+        yield _table(SetRule.REPEATED_ID, type_, later, found, _key_of(type_), value=found, other=found, first=first)
 
 
 def single_rows(type_: NodeType | EdgeType, mode: Mode, rows: pa.Table) -> pa.Table:
@@ -243,8 +246,10 @@ def error_of(type_: NodeType | EdgeType, violation: Mapping[str, Any]) -> OmniGr
     name, row, value = type_.name, violation["row"], violation["value"]
     match SetRule(violation["rule"]):
         case SetRule.REPEATED_ID if isinstance(type_, NodeType) and type_.key:
-            message = f"@unique violation on {key_label(type_)}: value '{value}' held by '{value}' and '{value}'"
-            return UniqueViolation(message, type=name, row=row, ids=[value, value])
+            first = violation["first"]
+            hint = f"rows {first + 1} and {row + 1}"
+            message = f"duplicate key '{value}' of {key_label(type_)}"
+            return UniqueViolation(message, hint=hint, type=name, row=row, first_row=first, ids=[value, value])
         case SetRule.REPEATED_ID | SetRule.EXISTING_ID:
             kind = "node" if isinstance(type_, NodeType) else "edge"
             message = f"{kind} type '{name}' already has this id"
@@ -256,12 +261,18 @@ def error_of(type_: NodeType | EdgeType, violation: Mapping[str, Any]) -> OmniGr
         case SetRule.ENDPOINT:
             (column,) = violation["columns"]
             node = dict(type_.endpoints)[column] if isinstance(type_, EdgeType) else name
-            return EndpointMissing(f"{column} '{value}' not found in {node}", type=name, endpoint=column, id=value)
+            stays = None if row is not None else _stranded(name, node, violation["id"])
+            message = f"{column} '{value}' not found in {node}"
+            return EndpointMissing(message, hint=stays, type=name, endpoint=column, id=value)
         case SetRule.CARDINALITY:
             count, rule = violation["count"], type_.cardinality if isinstance(type_, EdgeType) else None
             bound = "" if rule is None else f"min {rule.low}" if count < rule.low else f"max {rule.high}"
             message = f"@card violation on edge {name}: source '{value}' has {count} edges ({bound})"
             return CardinalityViolation(message, type=name, source=value, count=count)
+
+
+def _stranded(edge: str, node: str, id_: str) -> str:
+    return f"edge '{id_}' of type {edge} stays and points at it: change {edge} in the same write, or keep the {node}"
 
 
 # What the rules are made of
@@ -376,6 +387,7 @@ def _table(
     value: Any = None,
     other: Any = None,
     count: Any = None,
+    first: Any = None,
 ) -> pa.Table:
     size = len(value)
     arrays = {
@@ -387,6 +399,7 @@ def _table(
         "value": value,
         "other": other,
         "count": count,
+        "first": first,
     }
     filled = [pa.nulls(size, each.type) if arrays[each.name] is None else arrays[each.name] for each in VIOLATIONS]
     return pa.table(filled, schema=VIOLATIONS)

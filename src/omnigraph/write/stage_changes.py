@@ -6,8 +6,7 @@ it staged for an attempt that was lost stays on disk, invisible, until cleanup.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -15,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph import limits
+from omnigraph.errors import InputError
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.schema_registry import SchemaRegistry
 from omnigraph.storage.commit.preparation import Prepared, PreparedTable, Workspace
@@ -24,6 +24,7 @@ from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.manifest import Commit, ManifestSnapshot
 from omnigraph.storage.tables.row_lookup import RowLocations
 from omnigraph.storage.tables.stage_rows import stage_change, stage_overwrite
+from omnigraph.write.arrow_rows import table_of
 from omnigraph.write.change import Change, Resolved, require_one_per_type, resolve, type_of
 from omnigraph.write.row_rules import Conformed, conform
 from omnigraph.write.set_rules import Proposal, StoredRows, refuse_violations, single_rows
@@ -49,6 +50,7 @@ class WriteRequest:
     kind: WriterKind = WriterKind.MUTATION
     base: ManifestSnapshot | None = None
     if_commit: str | None = None
+    message: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +64,16 @@ class WriteResult:
 
 @dataclass(frozen=True, slots=True)
 class StagedChanges:
-    """Changes that keep every rule, staged on one state; and how many rows each table gets and loses."""
+    """Changes that keep every rule, staged on one state; and how many rows each table gets and loses.
+
+    Attributes:
+        resolved: the final rows of each table that is touched, and the stored ones that they replace.
+    """
 
     tables: Mapping[str, PreparedTable]
     put: Mapping[str, int]
     removed: Mapping[str, int]
+    resolved: Mapping[str, Resolved]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +88,9 @@ class TypedChange:
 
 def write(store: GraphStore, schemas: SchemaRegistry, request: WriteRequest) -> WriteResult:
     """Validate and commit given rows of any number of types as one commit."""
-    rows = _GivenRows(schemas, request)
+    if not isinstance(request.changes, Iterable):
+        raise InputError(f"changes is a list of Change, not a {type(request.changes).__name__}")
+    rows = _GivenRows(schemas, replace(request, changes=[_in_arrow(change) for change in request.changes]))
     done = run(
         store,
         Write(
@@ -91,9 +100,18 @@ def write(store: GraphStore, schemas: SchemaRegistry, request: WriteRequest) -> 
             rows.prepare,
             base=request.base,
             if_commit=request.if_commit,
+            message=request.message,
         ),
     )
     return WriteResult(done.commit, done.report.put, done.report.removed)
+
+
+def _in_arrow(change: object) -> Change:
+    """The same change with its rows as a table, which can be looked at more than once."""
+    if not isinstance(change, Change):
+        hint = "pass omnigraph.Change values, such as Change('node:Person', rows), or use load"
+        raise InputError(f"a change of the graph is no {type(change).__name__}", hint=hint)
+    return change if change.put is None else replace(change, put=table_of(change.put, f"rows of '{change.table_key}'"))
 
 
 @dataclass(slots=True)
@@ -138,6 +156,7 @@ def stage_changes(
         tables=_stage(workspace, resolved, has_base),
         put={key: item.rows.num_rows for key, item in resolved.items() if item.change.put is not None},
         removed={key: item.removed.num_rows for key, item in resolved.items() if item.removed.num_rows},
+        resolved=resolved,
     )
 
 
@@ -187,6 +206,8 @@ def side_by_side(work: Callable[[_In], _Out], items: list[_In], threads: int = l
     """Do the same for several tables at once. Each may wait for a section, so the threads belong to this call."""
     if len(items) <= 1 or threads <= 1:
         return [work(item) for item in items]
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(min(threads, len(items))) as pool:
         return list(pool.map(work, items))
 

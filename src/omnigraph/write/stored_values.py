@@ -18,10 +18,10 @@ import pyarrow as pa
 from omnigraph.errors import InternalError, InvalidRow, ParameterError
 from omnigraph.integers import INTEGER_BOUNDS
 from omnigraph.query.temporal import to_days, to_millis
-from omnigraph.query.typed import Constant, ConstantValue, MutationValue, Now, ParamRef, RowTest
-from omnigraph.schema.arrow import arrow_type
-from omnigraph.schema.catalog import PropertyType, Scalar
-from omnigraph.storage.tables.filters import ColumnFilter, compare
+from omnigraph.query.typed import Constant, ConstantValue, KeyId, MutationValue, Now, ParamRef, RowTest
+from omnigraph.schema.arrow import arrow_type, canonical_text, id_text
+from omnigraph.schema.catalog import EdgeType, NodeType, PropertyType, Scalar
+from omnigraph.storage.tables.filters import ColumnFilter, compare, equals
 from omnigraph.write.blob_text import blob_bytes
 from omnigraph.write.row_rules import missing_value
 
@@ -43,17 +43,31 @@ class MutationValues:
                 if value.name not in self.params:
                     raise ParameterError(f"parameter '{value.name}' not provided", parameter=value.name)
                 return self.params[value.name]
+            case KeyId():
+                found = self.of(value.value)
+                if isinstance(found, tuple):
+                    return tuple(id_text(each, value.key) for each in found)
+                return None if found is None else id_text(found, value.key)
 
     def stored(self, name: str, type_: PropertyType, value: MutationValue) -> Any:
         """A value as the column of a property takes it (see `column`)."""
         return stored_value(name, type_, self.of(value))
 
     def filter(self, test: RowTest) -> ColumnFilter | None:
-        """The rows a ``where`` means; None when it matches nothing, as a comparison with null does."""
+        """The rows a comparison means; None when it matches nothing, as a comparison with null does."""
         value = self.of(test.value)
         if value is None:
             return None
         return compare(test.column, arrow_type(test.type), test.operator.value, _comparable(test.column, value))
+
+
+def by_id(type_: NodeType | EdgeType, filter_: ColumnFilter) -> ColumnFilter:
+    """A test for one key as a test for its id, which goes through the index on ids; any other test as it is."""
+    key = type_.key if isinstance(type_, NodeType) else None
+    if filter_.equal_to is None or key != (filter_.column,):
+        return filter_
+    text = canonical_text(pa.repeat(filter_.equal_to, 1), type_.properties[filter_.column].type)
+    return ColumnFilter("id", equals("id", text[0].as_py()))
 
 
 def stored_value(name: str, type_: PropertyType, value: ConstantValue) -> Any:
@@ -131,7 +145,7 @@ def _real(name: str, scalar: Scalar, value: Any) -> float:
         try:
             struct.pack("<f", value)
         except OverflowError:
-            raise InvalidRow(f"float value {value} exceeds Float32 range", property=name) from None
+            raise InvalidRow(f"float value {value} exceeds F32 range", property=name) from None
     return float(value)
 
 

@@ -42,7 +42,7 @@ def _run(graph: og.Graph, step: Step, path: Path) -> None:
     path.write_text("\n".join(step.lines), "utf-8")
     head = graph.commits.head().id
     try:
-        result = graph.load(path, step.mode)
+        result = graph.load(path, step.mode)  # type: ignore[arg-type]
     except og.OmniGraphError as error:
         assert f"{type(error).__name__}: {error.message}" == step.outcome
         assert graph.commits.head().id == head

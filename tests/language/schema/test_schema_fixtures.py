@@ -4,11 +4,13 @@ valid/     the canonical rendering
 invalid/   error class, place and message
 columns/   the columns of each table
 warnings/  code, place, entity and message of each warning
+hints/     place and hint of an error
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from omnigraph import errors
 from omnigraph.schema import compile_schema
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import EdgeType, NodeType
+from omnigraph.schema.compiled_schema import compile_accepted
 from tests.schema.rendering import render
 
 _HERE = Path(__file__).parent
@@ -69,3 +72,27 @@ def test_schema_is_warned_about(source: str, expected: str) -> None:
         assert (finding.code, f"{finding.line}:{finding.column}", finding.entity) == (code, place, entity)
         assert finding.severity == "warning"
         assert finding.message.startswith(message)
+
+
+@pytest.mark.parametrize(("source", "expected"), cases("hints"))
+def test_error_says_what_may_have_been_meant(source: str, expected: str) -> None:
+    place, hint = expected.split(" ", 1)
+    with pytest.raises(errors.SourceError) as caught:
+        compile_schema(source)
+    error = caught.value
+    assert (f"{error.line}:{error.column}", error.hint) == (place, hint)
+
+
+def test_unknown_annotations_may_be_allowed() -> None:
+    text = "node A { a: String @kee }"
+    compiled = compile_schema(text, allow_unknown_annotations=True)
+    assert [each.message for each in compiled.warnings] == [
+        "@kee is kept as it is and has no effect; did you mean '@key'?"
+    ]
+    assert compile_accepted(text) == replace(compiled, warnings=())
+
+
+def test_an_accepted_default_that_fits_nothing_is_none() -> None:
+    text = 'node A { a: I32? @default("x") b: I32? @default(3) c: Date? @default("1970-01-02") }'
+    properties = compile_accepted(text).catalog.nodes["A"].properties
+    assert {name: each.default for name, each in properties.items()} == {"a": None, "b": 3, "c": 1}

@@ -50,6 +50,7 @@ def sound_graph(root: Path) -> og.Graph:
     ]
     graph.load(_file(root, more), "append", branch="dev")
     graph.load(_file(root, [{"type": "Person", "data": _person("eva", 4)}]), "append")
+    graph.tags.create("first", at=graph.commits.list()[-1].id)
     graph._store.mirror.flush()
     return graph
 

@@ -60,7 +60,9 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def graph(original: Path, tmp_path: Path) -> og.Graph:
-    return og.open(shutil.copytree(original, tmp_path / "g"))
+    copied = shutil.copytree(original, tmp_path / "g")
+    og.relocate(copied)
+    return og.open(copied)
 
 
 def _load(graph: og.Graph, root: Path, lines: list[dict[str, Any]], mode: Any = "append", **options: Any) -> None:

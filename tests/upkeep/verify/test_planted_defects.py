@@ -237,6 +237,15 @@ def _manifest_row_twice(graph: og.Graph) -> None:
     repeat_row(graph, f"node:Pair${graph.snapshot().tables['node:Pair'].version:020d}")
 
 
+def _unreadable_tag(graph: og.Graph) -> None:
+    (Path(graph.uri) / "__tags" / "first.json").write_text("{")
+
+
+def _tag_of_nowhere(graph: og.Graph) -> None:
+    path = Path(graph.uri) / "__tags" / "first.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"version": 4711}))
+
+
 def _unreadable_branch(graph: og.Graph) -> None:
     for file in Path(graph.uri, "__manifest/tree/dev/data").iterdir():
         file.unlink()
@@ -313,6 +322,8 @@ DEFECTS: list[tuple[Damage, str, str | None, str | None, str]] = [
     (_manifest_row_twice, "manifest", "main", None, "the manifest has 2 rows for 'node:Pair$"),
     (_lock_branch, "refs", None, None, "the lock branch '__schema_apply_lock__' is left"),
     (_unreadable_branch, "manifest", "dev", None, "the branch cannot be read: "),
+    (_unreadable_tag, "tags", None, None, "__tags/first.json is unreadable"),
+    (_tag_of_nowhere, "tags", "main", None, "the state of tag 'first' cannot be opened: "),
 ]
 
 
@@ -328,7 +339,9 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def graph(original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> og.Graph:
     """A copy of the sound graph, opened while it is sound. Nobody else writes, so nothing is worth waiting for."""
     monkeypatch.setattr(limits, "VERIFY_PATIENCE_SECONDS", (0.0,))
-    return og.open(shutil.copytree(original, tmp_path / "g"))
+    copied = shutil.copytree(original, tmp_path / "g")
+    og.relocate(copied)
+    return og.open(copied)
 
 
 @pytest.mark.parametrize(
@@ -340,12 +353,14 @@ def test_damage_is_found_by_its_own_check_alone(
     damage(graph)
     report = graph.verify()
     assert not report.ok
-    assert len(report.problems) == 1, report
-    (problem,) = report.problems
+    problem, *shared = report.problems
     assert (problem.check, problem.branch, problem.table, problem.harmless) == (check, branch, table, False)
+    assert [(each.check, each.branch, each.table) for each in shared] == ([(check, "dev", table)] if shared else []), (
+        report
+    )
     assert said in problem.message
     assert problem.line() in report.lines()
-    assert json.loads(json.dumps(report.to_dict()))["problems"] == [problem.to_dict()]
+    assert json.loads(json.dumps(report.to_dict()))["problems"] == [each.to_dict() for each in report.problems]
 
 
 def test_every_check_finds_at_least_one_kind_of_damage() -> None:

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from omnigraph import given
 from omnigraph.errors import ChangeCursorRejected, ChangeSchemaBoundary, CommitWithoutParent
 from omnigraph.history.diff import Diff
 from omnigraph.history.entity_changes import ChangeFilter, EntityChange
@@ -93,7 +94,7 @@ class CommitChanges(Diff):
         return CommitPage(self.commit, draft.blocks[0].changes, rest)
 
     def _binding(self) -> FeedBinding:
-        return binding_of(self._store, self._store.snapshot(self.commit.branch), self._filter)
+        return binding_of(self._store, self._store.snapshot(self.branch), self._filter)
 
     def _document(self) -> dict[str, Any]:
         return {"cause": self.cause, "changes": self.rows(), "stats": self.stats.to_dict()}
@@ -107,7 +108,7 @@ def commit_changes(store: GraphStore, commit_id: str, filter_: ChangeFilter) -> 
         ChangeSchemaBoundary: it changed the properties of a type that has rows.
         HistoricalVersionReclaimed: one of the two states was cleaned up.
     """
-    commit = get_commit(store, commit_id)
+    commit = get_commit(store, given.text(commit_id, "the id of a commit"))
     if commit.parent is None:
         raise CommitWithoutParent(
             f"commit {commit.id} has no parent to compare with",

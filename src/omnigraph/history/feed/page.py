@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from omnigraph import ids, limits
+from omnigraph import given, ids, limits
 from omnigraph.errors import ChangeCursorRejected, InputError, ResourceLimitExceeded
 from omnigraph.history.diff import Diff, batches_of
 from omnigraph.history.entity_changes import ChangeFilter, EntityChange
@@ -95,14 +95,14 @@ def page_size(limit: int | None, max_bytes: int | None, max_commits: int | None 
     )
 
 
-def _bound(what: str, given: int | None, default: int, most: int) -> int:
-    if given is None:
+def _bound(what: str, asked: int | None, default: int, most: int) -> int:
+    if asked is None:
         return default
-    if isinstance(given, bool) or given < 1:
-        raise InputError(f"a page holds at least one of its {what}, not {given}")
-    if given > most:
-        raise ResourceLimitExceeded(f"commit_changes_page_{what}", given, most)
-    return given
+    if given.whole_number(asked, f"the most {what} of a page") < 1:
+        raise InputError(f"a page holds at least one of its {what}, not {asked}")
+    if asked > most:
+        raise ResourceLimitExceeded(f"commit_changes_page_{what}", asked, most)
+    return asked
 
 
 @dataclass(slots=True)

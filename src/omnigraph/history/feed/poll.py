@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from omnigraph import given
 from omnigraph.errors import (
     ChangeCursorRejected,
     ChangeFeedGap,
@@ -21,7 +22,7 @@ from omnigraph.history.entity_changes import ChangeFilter
 from omnigraph.history.feed.commit_changes import CommitChanges
 from omnigraph.history.feed.page import ChangePage, PageDraft, PageSize, binding_of, known_types
 from omnigraph.history.feed.positions import FeedBinding, FeedCursor, FeedPosition, PageToken, seal, unseal
-from omnigraph.history.state_at import state_before, state_of
+from omnigraph.history.state_at import state_before, state_of, untagged
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import commit_log
 from omnigraph.storage.metadata.manifest import Commit, ManifestSnapshot
@@ -34,7 +35,7 @@ class FeedRequest:
     """What a consumer asks for.
 
     Attributes:
-        since: ``now``, ``beginning``, ``after:<commit id>``, or a cursor; None when ``page_token`` says it.
+        since: ``now``, ``beginning``, ``after:<commit id or tag:NAME>``, or a cursor; None when ``page_token`` says it.
     """
 
     branch: str
@@ -80,10 +81,10 @@ def poll(store: GraphStore, request: FeedRequest) -> ChangePage:
             before = before or state_before(store, commit)
             after = state_of(store, commit)
             block = CommitChanges(store, commit, before, after, request.filter)
-        except HistoricalVersionReclaimed as error:
+        except HistoricalVersionReclaimed:
             if draft.blocks:
                 break
-            raise _gap(binding, consumed, commit) from error
+            raise _gap(binding, consumed, commit) from None
         except ChangeSchemaBoundary:
             if draft.blocks:
                 break
@@ -105,18 +106,19 @@ def _walk(store: GraphStore, snapshot: ManifestSnapshot, request: FeedRequest, b
         if request.since is not None:
             raise InputError("a page token says where to go on; leave since out")
         return _rest(history, unseal(request.page_token, PageToken, binding))
-    since = request.since or NOW
+    since = given.text(request.since or NOW, "since")
     if since == NOW:
         return _Walk(store.head_id(snapshot), ())
     if since == BEGINNING:
         genesis, *commits = reversed(list(history))
         return _Walk(genesis.id, commits)
     if since.startswith(AFTER):
-        commit_id = since.removeprefix(AFTER)
+        asked = since.removeprefix(AFTER)
+        commit_id = untagged(store, asked)
         behind = _behind(history, commit_id)
         if behind is None:
             raise CommitNotFound(
-                f"commit {commit_id!r} is not in the history of branch '{request.branch}'", commit_id=commit_id
+                f"commit {asked!r} is not in the history of branch '{request.branch}'", commit_id=commit_id
             )
         return _Walk(commit_id, behind)
     commit_id = unseal(since, FeedCursor, binding).commit

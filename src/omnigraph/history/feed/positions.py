@@ -14,7 +14,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
-from omnigraph import limits
+from omnigraph import given, limits
 from omnigraph.errors import ChangeCursorRejected
 
 _VERSION = 1
@@ -128,6 +128,7 @@ def unseal(text: str, kind: type[Note], binding: FeedBinding) -> Note:
 
 
 def _content(text: str) -> dict[str, Any]:
+    text = given.text(text, "a cursor or page token")
     if len(text) > limits.FEED_TOKEN_CHARACTERS:
         raise ChangeCursorRejected(f"it has more than {limits.FEED_TOKEN_CHARACTERS} characters")
     try:
@@ -168,9 +169,9 @@ def _texts(members: dict[str, Any]) -> dict[str, str]:
 def _require(found: FeedBinding, wanted: FeedBinding) -> None:
     if found.graph != wanted.graph:
         raise ChangeCursorRejected("it belongs to another graph")
-    if found.branch != wanted.branch:
-        raise ChangeCursorRejected(f"it belongs to branch '{found.branch}'")
-    if found.incarnation != wanted.incarnation:
+    if found.incarnation != wanted.incarnation:  # a branch that was renamed has its own as before
+        if found.branch != wanted.branch:
+            raise ChangeCursorRejected(f"it belongs to branch '{found.branch}'")
         raise ChangeCursorRejected(f"branch '{wanted.branch}' was deleted and made again since")
     if found.filter != wanted.filter:
         raise ChangeCursorRejected("it was made with another filter")

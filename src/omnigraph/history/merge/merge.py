@@ -1,32 +1,24 @@
 """The verb: merge one branch into another as one commit with two parents, or say why not.
 
 The head of the source is captured once; what is written there later is not merged. Everything else is a function of the
-target's state and is computed again when that state moves before the commit. Nothing is staged, and no table is
-forked, before it is certain that there is no conflict.
+target's state and is computed again when that state moves before the commit, see `attempts.py`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from omnigraph import failpoints, ids
-from omnigraph.errors import (
-    InputError,
-    InvalidName,
-    MergeConflict,
-    OmniGraphError,
-    OutcomeUnknown,
-    RecoveryRequired,
-)
+from omnigraph.errors import InputError, InvalidName, OmniGraphError
 from omnigraph.history.branches import delete_branch
-from omnigraph.history.merge.compute import ComputedMerge, compute
-from omnigraph.history.merge.engine import MergeEngine, MergeEngines, embedded
+from omnigraph.history.merge.attempts import Attempts
+from omnigraph.history.merge.engine import MergeEngines, embedded
 from omnigraph.history.merge.merge_result import MergeResult
-from omnigraph.history.merge.merge_source import MergeSource, capture
+from omnigraph.history.merge.merge_source import capture, find_base
 from omnigraph.history.merge.resolution import Resolve, check_resolve
 from omnigraph.schema_registry import SchemaRegistry
-from omnigraph.storage.commit.preparation import Merged, Prepared, Workspace
-from omnigraph.storage.commit.protocol import Write, run
+from omnigraph.storage.commit.preparation import Workspace
+from omnigraph.storage.commit.protocol import Write
 from omnigraph.storage.commit.sidecar import WriterKind
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.manifest import ManifestSnapshot
@@ -42,6 +34,7 @@ class MergeRequest:
     dry_run: bool = False
     resolve: Resolve | None = None
     delete_branch: bool = False
+    message: str | None = None
 
 
 def merge(
@@ -57,60 +50,25 @@ def merge(
         MergeSchemaMismatch: the two sides have different schemas.
     """
     _check(request)
-    attempts = _Attempts(schemas, request, capture(store, request.source), engines)
+    source = capture(store, request.source)
+    attempts = Attempts(
+        schemas,
+        source,
+        engines,
+        find_base,
+        request.resolve,
+        refusal=f"branch '{request.source}' cannot be merged into '{request.target}'",
+        details={"source": request.source, "target": request.target},
+        joins=True,
+    )
     if request.dry_run:
         computed = attempts.compute(Workspace(store, store.snapshot(request.target)))
-        return computed.result(attempts.newest.engine, dry_run=True)
-    try:
-        done = run(store, Write(request.target, WriterKind.BRANCH_MERGE, request.actor, attempts.prepare))
-    except (OutcomeUnknown, RecoveryRequired):
-        raise  # the commit may still come true
-    except OmniGraphError:
-        attempts.discard()
-        raise
-    attempts.discard(keep_newest=done.commit is not None)
-    result = replace(done.report.result(attempts.newest.engine, dry_run=False), commit=done.commit)
-    return without_source(store, result, attempts.source.snapshot) if request.delete_branch else result
-
-
-@dataclass(slots=True)
-class _Attempts:
-    """The attempts at one merge: each is computed by an engine of its own, against one state of the target."""
-
-    schemas: SchemaRegistry
-    request: MergeRequest
-    source: MergeSource
-    engines: MergeEngines
-    _made: list[MergeEngine] = field(default_factory=list)
-
-    @property
-    def newest(self) -> MergeEngine:
-        return self._made[-1]
-
-    def compute(self, workspace: Workspace) -> ComputedMerge:
-        self._made.append(self.engines(workspace, self.source))
-        catalog = self.schemas.of(workspace.snapshot).catalog
-        return compute(workspace, catalog, self.source, self.request.resolve, self.newest)
-
-    def prepare(self, workspace: Workspace) -> Prepared[ComputedMerge]:
-        computed = self.compute(workspace)
-        if computed.conflicts:
-            raise _conflict(self.source, self.request.target, computed)
-        if computed.outcome == "already_up_to_date":
-            return Prepared(computed)
-        moving = [change for key, change in computed.changes.items() if key not in computed.pointers]
-        return Prepared(
-            computed,
-            tables=self.newest.stage(workspace, moving),
-            pointers=computed.pointers,
-            merged=Merged(self.source.head, computed.missing),
-            made_for=self.schemas.of(workspace.snapshot).hash,
-        )
-
-    def discard(self, *, keep_newest: bool = False) -> None:
-        """Remove what was staged and will never be committed."""
-        for engine in self._made[:-1] if keep_newest else self._made:
-            engine.discard()
+        return computed.result(attempts.engine, dry_run=True)
+    kind = WriterKind.BRANCH_MERGE
+    write = Write(request.target, kind, request.actor, attempts.prepare, message=request.message)
+    done = attempts.commit(store, write)
+    result = replace(done.report.result(attempts.engine, dry_run=False), commit=done.commit)
+    return without_source(store, result, source.snapshot) if request.delete_branch else result
 
 
 def _check(request: MergeRequest) -> None:
@@ -120,21 +78,6 @@ def _check(request: MergeRequest) -> None:
             raise InvalidName(f"branch '{name}' belongs to the system and cannot be merged", name=name)
     if request.source == request.target:
         raise InputError(f"branch '{request.source}' cannot be merged into itself", branch=request.source)
-
-
-def _conflict(source: MergeSource, target: str, computed: ComputedMerge) -> MergeConflict:
-    found = computed.conflicts
-    number = "one conflict" if len(found) == 1 else f"{len(found)} conflicts"
-    first = "; ".join(f"{each.kind}: {each.message}" for each in found[:3])
-    more = f" and {len(found) - 3} more" if len(found) > 3 else ""
-    return MergeConflict(
-        f"branch '{source.branch}' cannot be merged into '{target}': {number} ({first}{more})",
-        hint="decide them with resolve=",
-        source=source.branch,
-        target=target,
-        count=len(found),
-        conflicts=[each.to_dict() for each in found],
-    )
 
 
 def without_source(store: GraphStore, result: MergeResult, merged: ManifestSnapshot) -> MergeResult:

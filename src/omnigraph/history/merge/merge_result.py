@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -12,10 +12,13 @@ from omnigraph import limits
 from omnigraph.errors import Conflict
 from omnigraph.storage.metadata.manifest import Commit
 
-Kind = Literal["already_up_to_date", "fast_forward", "merged"]
+Kind = Literal["already_up_to_date", "fast_forward", "merged", "conflicts"]
 
 #: Tables that the short form of a result names.
 _SHOWN_TABLES = 3
+
+#: Conflicts that a sentence names.
+_SHOWN_CONFLICTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +52,13 @@ class MergedRows:
 class RowConflict(Conflict):
     """A row that both sides changed, with its three images; None where a side has no such row."""
 
-    base: Mapping[str, Any] | None = None
-    ours: Mapping[str, Any] | None = None
-    theirs: Mapping[str, Any] | None = None
+
+def summary(conflicts: Sequence[Conflict]) -> str:
+    """How many conflicts there are, and the first of them."""
+    number = "one conflict" if len(conflicts) == 1 else f"{len(conflicts)} conflicts"
+    first = "; ".join(f"{each.kind}: {each.message}" for each in conflicts[:_SHOWN_CONFLICTS])
+    more = f" and {len(conflicts) - _SHOWN_CONFLICTS} more" if len(conflicts) > _SHOWN_CONFLICTS else ""
+    return f"{number} ({first}{more})"
 
 
 @dataclass(frozen=True, slots=True)

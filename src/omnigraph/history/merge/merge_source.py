@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
@@ -13,6 +12,7 @@ from omnigraph.errors import ConflictError, HistoricalVersionReclaimed, ReadSetC
 from omnigraph.history.state_at import state_of
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import commit_log
+from omnigraph.storage.metadata.common_ancestors import merge_base, merge_bases
 from omnigraph.storage.metadata.manifest import Commit, ManifestSnapshot
 
 
@@ -123,7 +123,7 @@ def _state_or_stand_in(
     """The state of a commit; if its branch is gone, an older state and what merges of the commit brought with it."""
     try:
         return state_of(store, commit), []
-    except HistoricalVersionReclaimed as error:
+    except HistoricalVersionReclaimed:
         forks, brought = [], []
         for merged in sorted(known.values(), key=commit_log.lineage_order):
             parent = known.get(merged.parent or "")
@@ -137,7 +137,7 @@ def _state_or_stand_in(
                 hint="make a new branch from the target and repeat the changes there",
                 commit_id=commit.id,
                 branch=commit.branch,
-            ) from error
+            ) from None
         return state_of(store, forks[0]), brought
 
 
@@ -154,41 +154,3 @@ def require_unchanged(store: GraphStore, read: ManifestSnapshot) -> None:
     now = store.branch_ref(read.branch).identity
     if now != read.identity:
         raise ReadSetChanged(f"branch '{read.branch}'", "the branch as it was", "another branch of the same name")
-
-
-def merge_bases(source: str, target: str, known: Mapping[str, Commit]) -> list[Commit]:
-    """The common ancestors that both heads share last, the best one first; empty when they share none.
-
-    An ancestor of another common ancestor is never among them, however short the way to it: what happened in between
-    has reached both sides, and would be taken for a change of one of them. Criss-cross histories have several left:
-    first the one nearest to both heads together, then the greater manifest version, then the greater id, so that
-    everybody finds the same order. Commits that nobody knows any more end a path quietly.
-    """
-    from_source, from_target = distances(source, known), distances(target, known)
-    common = from_source.keys() & from_target.keys()
-    older = {parent for each in common for parent in (known[each].parent, known[each].merged_parent)}
-    newest = common - older  # whatever leads to a common ancestor is one, so this leaves the newest of each line
-
-    def nearness(commit_id: str) -> tuple[int, int, str]:
-        return -(from_source[commit_id] + from_target[commit_id]), known[commit_id].version, commit_id
-
-    return [known[each] for each in sorted(newest, key=nearness, reverse=True)]
-
-
-def merge_base(source: str, target: str, known: Mapping[str, Commit]) -> Commit | None:
-    """The best common ancestor; None when there is none."""
-    return next(iter(merge_bases(source, target, known)), None)
-
-
-def distances(head: str, known: Mapping[str, Commit]) -> dict[str, int]:
-    """Every ancestor of a commit with the number of steps to it; the commit itself is 0 away."""
-    found: dict[str, int] = {}
-    waiting = deque([(head, 0)])
-    while waiting:
-        commit_id, steps = waiting.popleft()
-        commit = known.get(commit_id)
-        if commit is None or commit_id in found:
-            continue
-        found[commit_id] = steps
-        waiting += [(parent, steps + 1) for parent in (commit.parent, commit.merged_parent) if parent]
-    return found

@@ -1,12 +1,13 @@
 """Conflicts that the caller decided: keep ours, take theirs, or this row instead.
 
-Decisions are given for single entities or as a rule for all conflicts. An entity may be named that is in no conflict
-itself, such as the node whose removal would leave an edge behind; the merged result is validated afterwards either way.
+Decisions are given for single entities, as a rule for all conflicts, or both. An entity may be named that is in no
+conflict itself, such as the node whose removal would leave an edge behind; the merged result is validated afterwards
+either way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -23,8 +24,15 @@ from omnigraph.write.row_rules import conform
 #: ``ours`` keeps the target's row or its absence, ``theirs`` takes the source's, a mapping is the row itself.
 Choice: TypeAlias = Literal["ours", "theirs"] | Mapping[str, Any]
 
-#: One choice for every conflict, a choice by entity, or a function that chooses (None leaves the conflict open).
+#: One choice for every conflict, a choice by entity (`REST` for all others), or a function that chooses (None leaves
+#: the conflict open).
 Resolve: TypeAlias = Literal["ours", "theirs"] | Mapping[str, Choice] | Callable[[RowConflict], Choice | None]
+
+#: Stands for every conflict that is not named.
+REST = "*"
+
+#: Decisions that an example shows.
+_SHOWN_DECISIONS = 3
 
 _RULES = ("ours", "theirs")
 _MESSAGES = {
@@ -41,12 +49,14 @@ class DecidedRows:
     Attributes:
         given: rows that replace or add to those of the target, beside the source's own.
         open: conflicts that nobody decided.
+        if_taken: the same with the source's side of those, to see which rules that would break; None without any.
     """
 
     put: pa.Array
     remove: pa.Array
     given: pa.Table
     open: tuple[RowConflict, ...] = ()
+    if_taken: DecidedRows | None = None
 
 
 def check_resolve(resolve: Resolve | None) -> None:
@@ -56,6 +66,10 @@ def check_resolve(resolve: Resolve | None) -> None:
     if not isinstance(resolve, Mapping):
         raise InputError(f"cannot resolve by {resolve!r}", hint="use 'ours', 'theirs', a mapping or a function")
     for entity, choice in resolve.items():
+        if entity == REST:
+            if choice not in _RULES:
+                raise InputError(f"cannot resolve all other conflicts by {choice!r}", hint="use 'ours' or 'theirs'")
+            continue
         kind, _, rest = entity.partition(":")
         if kind not in ("node", "edge") or not all(rest.partition("/")[::2]):
             raise InputError(f"'{entity}' names no entity", hint="write node:Person/Eve or edge:Knows/<id>")
@@ -64,7 +78,8 @@ def check_resolve(resolve: Resolve | None) -> None:
 
 def named_tables(resolve: Resolve | None) -> set[str]:
     """Tables of the entities that are named one by one."""
-    return {entity.partition("/")[0] for entity in resolve} if isinstance(resolve, Mapping) else set()
+    named = resolve if isinstance(resolve, Mapping) else ()
+    return {entity.partition("/")[0] for entity in named if entity != REST}
 
 
 def decide_conflicts(
@@ -77,10 +92,23 @@ def decide_conflicts(
         settling.decide_all(ids, resolve)
     elif isinstance(resolve, Mapping):
         settling.decide_each(_choices(type_.table_key, resolve, source, target))
+        if REST in resolve:
+            settling.decide_all(settling.undecided, str(resolve[REST]))
     elif resolve is not None:
         chosen = ((conflict.row_id, resolve(conflict), conflict) for conflict in settling.open_conflicts())
         settling.decide_each({str(id_): _checked(each, choice) for id_, choice, each in chosen if choice is not None})
     return settling.decided()
+
+
+def example(conflicts: Sequence[Conflict], resolve: Resolve | None) -> str:
+    """A mapping that settles the first of some conflicts, beside what was decided already."""
+    rule = resolve if isinstance(resolve, str) else resolve.get(REST) if isinstance(resolve, Mapping) else None
+    decisions: dict[str, object] = {} if rule is None else {REST: rule}
+    for conflict in conflicts[:_SHOWN_DECISIONS]:
+        for decision in conflict.settled_by[:1]:
+            entity, _, side = decision.rpartition("=")
+            decisions[entity] = side
+    return repr(decisions) if decisions else "'ours'"
 
 
 class _Decisions:
@@ -117,19 +145,28 @@ class _Decisions:
                 self._forget(pa.array([id_], pa.string()))
                 self._given.append(_row(self._type, id_, choice))
 
+    @property
+    def undecided(self) -> pa.Array:
+        return self._outcome.conflicts.column("id").combine_chunks()
+
     def open_conflicts(self) -> Iterator[RowConflict]:
-        found, source, target = self._outcome.conflicts, self._source, self._target
-        ids = found.column("id").combine_chunks()
-        base = _images(target.base_rows, ids, pa.concat_arrays([target.updated, target.deleted]))
-        ours, theirs = _images(target.rows, ids, target.put), _images(source.rows, ids, source.put)
-        key = self._type.table_key
-        for id_, kind in zip(ids.to_pylist(), found.column("kind").to_pylist(), strict=True):
-            message = f"{key}/{id_}: {_MESSAGES[kind]}"
-            yield RowConflict(key, id_, kind, message, base.get(id_), ours.get(id_), theirs.get(id_))
+        ids, kinds = self.undecided, self._outcome.conflicts.column("kind").to_pylist()
+        images = three_images(self._source, self._target, ids)
+        for id_, kind in zip(ids.to_pylist(), kinds, strict=True):
+            entity = f"{self._type.table_key}/{id_}"
+            settled_by = tuple(f"{entity}={rule}" for rule in _RULES)
+            message = f"{entity}: {_MESSAGES[kind]}"
+            yield RowConflict(
+                self._type.table_key, id_, kind, message, *images[id_], arises=None, settled_by=settled_by
+            )
 
     def decided(self) -> DecidedRows:
-        given = pa.concat_tables(self._given)
-        return DecidedRows(self._outcome.put, self._outcome.remove, given, tuple(self.open_conflicts()))
+        decided = DecidedRows(self._outcome.put, self._outcome.remove, pa.concat_tables(self._given))
+        conflicts = tuple(self.open_conflicts())
+        if not conflicts:
+            return decided
+        self.decide_all(self.undecided, "theirs")
+        return replace(decided, open=conflicts, if_taken=self.decided())
 
     def _forget(self, ids: pa.Array) -> None:
         """Take ids out of everything: for the target that means that they stay as they are."""
@@ -138,6 +175,21 @@ class _Decisions:
         self._outcome = RowOutcomes(
             split(self._outcome.put, ids)[1], split(self._outcome.remove, ids)[1], conflicts.filter(undecided)
         )
+
+
+Image: TypeAlias = Mapping[str, Any] | None
+
+
+def three_images(source: MergeSide, target: MergeSide, ids: pa.Array) -> dict[str, tuple[Image, Image, Image]]:
+    """The rows of ids that a side touched: in the base, on the target and on the source."""
+    known = [pa.concat_arrays([side.updated, side.deleted]) for side in (target, source)]
+    base = _images(target.base_rows, ids, known[0])
+    base |= _images(source.base_rows, split(ids, known[0])[1], known[1])
+    ours, theirs = (
+        base | dict.fromkeys(split(ids, side.deleted)[0].to_pylist()) | _images(side.rows, ids, side.put)
+        for side in (target, source)
+    )
+    return {id_: (base.get(id_), ours.get(id_), theirs.get(id_)) for id_ in ids.to_pylist()}
 
 
 def _images(rows: Callable[[pa.Array], pa.Table], ids: pa.Array, there: pa.Array) -> dict[str, dict[str, Any]]:
@@ -179,7 +231,7 @@ def _row(type_: NodeType | EdgeType, id_: str, given: Mapping[str, Any]) -> pa.T
     try:
         row = conform(type_, pa.Table.from_pylist([values])).rows
     except pa.ArrowException as error:
-        raise InputError(f"the row given for '{type_.table_key}/{id_}' cannot be read: {error}") from error
+        raise InputError(f"the row given for '{type_.table_key}/{id_}' cannot be read: {error}") from None
     found = row.column("id")[0].as_py()
     if found != id_:
         raise InputError(f"the row given for '{type_.table_key}/{id_}' has the id '{found}'", hint="keep its key")

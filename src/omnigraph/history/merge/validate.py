@@ -7,6 +7,7 @@ before, so this gives the answer of a full check. The rules themselves are those
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -31,30 +32,39 @@ _KINDS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class BrokenRule:
+    """A rule that the merged state breaks, and its row of `VIOLATIONS`; None for a rule about a row alone."""
+
+    conflict: Conflict
+    violation: Mapping[str, Any] | None = None
+
+
 def violations(
     workspace: Workspace,
     catalog: Catalog,
     changes: Mapping[str, Resolved],
     values: Callable[[Resolved], Iterable[Conflict]] | None = None,
-) -> list[Conflict]:
+) -> list[BrokenRule]:
     """Every rule that the target would break with these changes, by table key and id.
 
     Args:
         values: checks the rows one by one, for changes that hold only the columns of the other rules.
     """
-    found: list[Conflict] = []
+    found: list[BrokenRule] = []
     for change in changes.values():
-        found += values(change) if values else broken_values(change.type, change.rows)
+        found += map(BrokenRule, values(change) if values else broken_values(change.type, change.rows))
     for table in set_rules.violations(Proposal(catalog, changes, StoredRows(workspace)), RULES):
-        found += [_conflict(catalog, violation) for violation in table.to_pylist()]
-    unique = {(each.table_key, each.row_id, each.kind, each.message): each for each in found}
-    return sorted(unique.values(), key=conflict_order)
+        found += [BrokenRule(_conflict(catalog, violation), violation) for violation in table.to_pylist()]
+    unique = {conflict_order(each.conflict): each for each in found}
+    return [unique[each] for each in sorted(unique)]
 
 
 def _conflict(catalog: Catalog, violation: Mapping[str, Any]) -> Conflict:
-    key = violation["table_key"]
+    key, id_ = violation["table_key"], violation["id"]
     error = error_of(type_of(catalog, key), violation)
-    return Conflict(key, violation["id"], _KINDS[SetRule(violation["rule"])], error.message)
+    message = error.message if id_ is None else f"{key}/{id_}: {error.message}"
+    return Conflict(key, id_, _KINDS[SetRule(violation["rule"])], message)
 
 
 def conflict_order(conflict: Conflict) -> tuple[str, str, str, str]:
@@ -64,6 +74,6 @@ def conflict_order(conflict: Conflict) -> tuple[str, str, str, str]:
 def broken_values(type_: NodeType | EdgeType, rows: pa.Table) -> Iterator[Conflict]:
     """Required, range, pattern and enum of each row that is put."""
     for invalid in split_valid(type_, rows)[1]:
-        yield Conflict(
-            type_.table_key, rows.column("id")[invalid.position].as_py(), VALUE_VIOLATION, invalid.error.message
-        )
+        id_ = rows.column("id")[invalid.position].as_py()
+        message = f"{type_.table_key}/{id_}: {invalid.error.message}"
+        yield Conflict(type_.table_key, id_, VALUE_VIOLATION, message)

@@ -6,9 +6,11 @@ known), `operands.py`, `property_values.py`, `conditions.py` and `search.py`.
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from omnigraph.integers import INTEGER_BOUNDS
 from omnigraph.query.check.match_clause import match_block
-from omnigraph.query.check.return_clause import check_order, columns, row_count
+from omnigraph.query.check.return_clause import check_order, columns, expanded, row_count
 from omnigraph.query.check.scope import CheckContext, VariableScope
 from omnigraph.query.syntax.tree import QueryDecl, ReadBody, WriteBody
 from omnigraph.query.typed import Parameter, TypedMutation, TypedQuery
@@ -41,7 +43,7 @@ def check_read(query: QueryDecl, catalog: Catalog) -> TypedQuery:
         QueryTypeError: the query is a write, or does not fit the schema.
     """
     if query.is_write:
-        CheckContext(query, catalog).fail("mutation query cannot be typechecked with read-query API", query)
+        CheckContext(query, catalog).fail("read execution called on a mutation query; use mutate instead", query)
     found = check_query(query, catalog)
     assert isinstance(found, TypedQuery)
     return found
@@ -75,6 +77,7 @@ def _declare_parameters(query: QueryDecl, context: CheckContext) -> None:
 def _read(query: QueryDecl, body: ReadBody, context: CheckContext) -> TypedQuery:
     scope = VariableScope(context)
     match = match_block(body.match, context, scope)
+    body = replace(body, projections=expanded(body.projections, context, scope))
     found = columns(body.projections, context, scope)
     ordered = check_order(body, found, context, scope)
     limit = row_count(body.limit, "limit", context)
@@ -91,4 +94,5 @@ def _read(query: QueryDecl, body: ReadBody, context: CheckContext) -> TypedQuery
         offset=skipped,
         description=query.description,
         instruction=query.instruction,
+        texts=context.texts,
     )

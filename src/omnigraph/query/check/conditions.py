@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from omnigraph.query.check.operands import (
+    as_id,
     compatible,
     element_type,
     is_null,
@@ -10,6 +11,7 @@ from omnigraph.query.check.operands import (
     is_text,
     operand,
     shown_type,
+    temporal_hint,
 )
 from omnigraph.query.check.scope import CheckContext, VariableScope
 from omnigraph.query.check.search import text_match
@@ -21,6 +23,7 @@ from omnigraph.query.typed import (
     Constant,
     IsIn,
     IsNull,
+    KeyId,
     NodeId,
     Not,
     Operand,
@@ -42,6 +45,8 @@ def predicate(condition: tree.Condition, context: CheckContext, scope: VariableS
             return AnyOf(tuple(predicate(part, context, scope) for part in parts))
         case tree.Conjunction(parts=parts):
             return AllOf(tuple(predicate(part, context, scope) for part in parts))
+        case tree.Negation(part=part):
+            return Not(predicate(part, context, scope))
         case tree.TextCall():
             return text_match(condition, context, scope)
         case tree.Membership():
@@ -60,6 +65,8 @@ def _comparison(test: tree.Comparison, context: CheckContext, scope: VariableSco
     left, right = operand(test.left, context, scope), operand(test.right, context, scope)
     for side, expr in ((left, test.left), (right, test.right)):
         _refuse_incomparable(side, expr, context)
+    if test.op in ("=", "!="):
+        left, right = as_id(left, right, scope), as_id(right, left, scope)
     if test.op == "contains":
         return _contains(test, left, right, context)
     if test.op == "starts_with":
@@ -73,7 +80,9 @@ def _comparison(test: tree.Comparison, context: CheckContext, scope: VariableSco
 def _refuse_incomparable(side: Operand, expr: tree.Expr, context: CheckContext) -> None:
     if isinstance(side, NodeId):
         context.fail(
-            f"T7: variable `${side.variable.label}` is a node and cannot be compared; compare a key property", expr
+            f"T7: variable `${side.variable.label}` is a node and cannot be compared; compare a key property",
+            expr,
+            hint=f"its id is `${side.variable.label}.id`",
         )
     if is_null(side):
         context.fail("T7: a comparison with null never matches", expr, hint="write `is null` or `is not null`")
@@ -88,7 +97,8 @@ def _require_comparable_scalars(
         if not is_plain_scalar(kind):
             context.fail(f"T7: {operator} is not supported for type {kind}", at)
     if not compatible(left.type, right.type):
-        context.fail(f"T7: cannot compare {left.type} with {right.type}", at)
+        hint = temporal_hint(left.type, right) or temporal_hint(right.type, left)
+        context.fail(f"T7: cannot compare {left.type} with {right.type}", at, hint=hint)
 
 
 def _contains(test: tree.Comparison, left: Operand, right: Operand, context: CheckContext) -> Predicate:
@@ -131,11 +141,14 @@ def _membership(test: tree.Membership, context: CheckContext, scope: VariableSco
         _require_comparable_scalars(test, left, left, context, "in")
         found: Predicate = IsIn(left, _choices(test.choices, left, context, scope))
     else:
-        right = operand(test.choices, context, scope)
+        right = as_id(operand(test.choices, context, scope), left, scope)
         if not right.type.list:
             context.fail(f"T7: in requires a list on the right, got {shown_type(right)}", test.choices)
         _require_comparable_scalars(test, left, _element(right), context, "in")
-        found = IsIn(left, right) if isinstance(right, ParamRef) else Compare(Operator.LIST_CONTAINS, right, left)
+        if isinstance(right, ParamRef | KeyId):
+            found = IsIn(left, right)
+        else:
+            found = Compare(Operator.LIST_CONTAINS, right, left)
     return Not(found) if test.negated else found
 
 
@@ -146,7 +159,7 @@ def _choices(
     for item in choices.items:
         if isinstance(item, tree.ListLiteral):
             context.fail("nested list literals are not supported", item)
-        choice = operand(item, context, scope)
+        choice = as_id(operand(item, context, scope), left, scope)
         if is_null(choice):
             context.fail("list literals cannot hold null", item, hint="add `or … is null`")
         _refuse_incomparable(choice, item, context)

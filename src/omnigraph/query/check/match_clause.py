@@ -5,7 +5,7 @@ A traversal finds its direction from what is known when it is reached, by one ru
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from omnigraph.ids import did_you_mean
 from omnigraph.query.check.conditions import predicate
@@ -13,7 +13,6 @@ from omnigraph.query.check.property_values import PropertyTarget, tested_value
 from omnigraph.query.check.scope import ANONYMOUS, CheckContext, VariableScope
 from omnigraph.query.syntax import tree
 from omnigraph.query.typed import (
-    AllOf,
     Compare,
     EdgeReading,
     Entity,
@@ -26,7 +25,7 @@ from omnigraph.query.typed import (
     Traversal,
     Variable,
 )
-from omnigraph.query.typed.walk import outer_variables
+from omnigraph.query.typed.walk import conjuncts, outer_variables
 from omnigraph.schema.catalog import EdgeType
 
 
@@ -43,21 +42,12 @@ def match_block(clauses: Sequence[tree.Clause], context: CheckContext, scope: Va
             case tree.EdgePattern():
                 traversals.append(_traversal(clause, context, scope))
             case tree.FilterClause():
-                predicates.extend(_conjuncts(predicate(clause.condition, context, scope)))
+                predicates.extend(conjuncts(predicate(clause.condition, context, scope)))
             case tree.NotClause():
                 negations.append(_negation(clause, context, scope))
             case tree.OptionalClause():
                 optionals.append(_optional(clause, context, scope))
     return MatchBlock(tuple(scope.introduced), tuple(traversals), tuple(predicates), tuple(optionals), tuple(negations))
-
-
-def _conjuncts(whole: Predicate) -> Iterator[Predicate]:
-    """The parts of a condition that must all hold, each placed by the planner on its own."""
-    if isinstance(whole, AllOf):
-        for part in whole.parts:
-            yield from _conjuncts(part)
-    else:
-        yield whole
 
 
 def _binding(binding: tree.NodePattern, context: CheckContext, scope: VariableScope) -> list[Predicate]:
@@ -77,6 +67,8 @@ def _binding(binding: tree.NodePattern, context: CheckContext, scope: VariableSc
         declared = node_type.properties.get(test.property)
         if declared is None:
             hint = did_you_mean(test.property, node_type.properties)
+            if test.property == "id":
+                hint = f"test an id beside the binding: `${binding.variable}.id = …`"
             context.fail(f"T2: type `{binding.type_name}` has no property `{test.property}`", test, hint=hint)
         value = tested_value(test.value, PropertyTarget(binding.type_name, test.property, declared.type), context)
         operator = Operator.LIST_CONTAINS if declared.type.list else Operator.EQ

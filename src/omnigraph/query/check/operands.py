@@ -6,14 +6,17 @@ Properties, variables, parameters, literals and `now()`. Search scores are in `s
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from datetime import date
 
-from omnigraph.ids import did_you_mean
+from omnigraph.ids import closest, did_you_mean
 from omnigraph.integers import INTEGER_BOUNDS
-from omnigraph.query.check.scope import CheckContext, ScopedVariable, VariableScope
+from omnigraph.query.check.scope import CheckContext, ScopedVariable, VariableScope, WrittenRow
 from omnigraph.query.syntax.tree import (
     AggregateCall,
     Bm25Call,
+    EveryProperty,
     Expr,
     ListLiteral,
     Literal,
@@ -28,16 +31,21 @@ from omnigraph.query.syntax.tree import (
 )
 from omnigraph.query.temporal import parse_date, parse_datetime
 from omnigraph.query.typed import (
+    END_WORDS,
     Atom,
     Constant,
     Entity,
+    KeyId,
     NodeId,
     Now,
     Operand,
     ParamRef,
     PropertyRef,
+    Variable,
 )
-from omnigraph.schema.catalog import PropertyType, Scalar
+from omnigraph.schema.catalog import Property, PropertyType, Scalar
+
+UNDECLARED = "T14: mutation variable `${}` must be a declared query parameter"
 
 
 def compatible(one: PropertyType, other: PropertyType) -> bool:
@@ -89,6 +97,27 @@ def _comparable(one: Scalar, other: Scalar) -> bool:
     return one is other or (one.is_numeric and other.is_numeric)
 
 
+#: What every row has beside its properties is text that is never null.
+_ID = "id"
+_ROW_TEXT = PropertyType(Scalar.STRING)
+
+_TEMPORAL_WORDS = {Scalar.DATE: "date", Scalar.DATETIME: "datetime"}
+_LONGEST_TEMPORAL = 40
+
+
+def temporal_hint(kind: PropertyType, value: Operand) -> str | None:
+    """How to write a date or an instant that was given as a text, or a date where an instant is needed."""
+    word = _TEMPORAL_WORDS.get(kind.scalar)
+    if word is None:
+        return None
+    if isinstance(value, ParamRef) and value.type.scalar is Scalar.STRING:
+        return f"declare the parameter as `${value.name}: {kind.scalar}`"
+    if isinstance(value, Constant) and isinstance(value.value, str | date):
+        text = str(value.value)
+        return f'write {word}("{text if len(text) <= _LONGEST_TEMPORAL else "…"}")'
+    return None
+
+
 _LITERAL_SCALARS = {
     LiteralKind.STRING: Scalar.STRING,
     LiteralKind.INTEGER: Scalar.I64,
@@ -111,6 +140,8 @@ def operand(expr: Expr, context: CheckContext, scope: VariableScope) -> Operand:
             return constant(expr, context)
         case NowCall():
             return Now()
+        case NameRef() if scope.row is not None:
+            return row_column(expr, scope.row, context)
         case NameRef():
             context.fail(
                 f"name `{expr.name}` is not a value here",
@@ -128,10 +159,8 @@ def _function_name(call: NearestCall | Bm25Call | RrfCall | TextCall | Aggregate
 
 
 def property_ref(access: PropertyAccess, context: CheckContext, scope: VariableScope) -> PropertyRef:
-    """``$x.p`` of a bound node or edge. Blobs are not readable."""
-    found = scope.find(access.variable)
-    if found is None:
-        context.fail(f"T6: variable `${access.variable}` is not bound", access, hint=_order_hint(access, context))
+    """``$x.p`` of a bound node or edge, also its ``id``, and ``from`` and ``to`` of an edge. Blobs are not readable."""
+    found = known_variable(access, context, scope)
     kind = _property_type(access, found, context)
     if kind.scalar is Scalar.BLOB:
         context.fail(
@@ -139,37 +168,97 @@ def property_ref(access: PropertyAccess, context: CheckContext, scope: VariableS
             "Blob values require a dedicated API",
             access,
         )
-    return PropertyRef(found.variable, access.property, replace(kind, nullable=True) if found.nullable else kind)
+    column = END_WORDS.get(access.property) if kind is _ROW_TEXT else None
+    kind = replace(kind, nullable=True) if found.nullable else kind
+    return PropertyRef(found.variable, column or access.property, kind)
+
+
+def known_variable(
+    access: PropertyAccess | EveryProperty, context: CheckContext, scope: VariableScope
+) -> ScopedVariable:
+    """The variable in front of the dot."""
+    found = scope.find(access.variable)
+    if found is None:
+        hint = _order_hint(access, context, scope)
+        context.fail(f"T6: variable `${access.variable}` is not bound", access, hint=hint)
+    return found
 
 
 def _property_type(access: PropertyAccess, found: ScopedVariable, context: CheckContext) -> PropertyType:
-    type_name = found.variable.type_name
-    if found.variable.entity is Entity.NODE:
-        properties, owner = context.catalog.nodes[type_name].properties, f"type `{type_name}`"
-    else:
-        properties, owner = context.catalog.edges[type_name].properties, f"edge `{type_name}`"
-    if access.property not in properties:
-        hint = did_you_mean(access.property, properties)
-        context.fail(f"T6: {owner} has no property `{access.property}`", access, hint=hint)
-    return properties[access.property].type
+    properties = properties_of(found.variable, context)
+    if access.property in properties:
+        return properties[access.property].type
+    is_node, type_name = found.variable.entity is Entity.NODE, found.variable.type_name
+    words = (_ID,) if is_node else (_ID, *END_WORDS)
+    if access.property in words:
+        return _ROW_TEXT
+    owner = f"type `{type_name}`" if is_node else f"edge `{type_name}`"
+    hint = did_you_mean(access.property, [*properties, *words])
+    context.fail(f"T6: {owner} has no property `{access.property}`", access, hint=hint)
 
 
-def _order_hint(access: PropertyAccess, context: CheckContext) -> str | None:
-    if context.parameter(access.variable) is not None:
+def properties_of(variable: Variable, context: CheckContext) -> Mapping[str, Property]:
+    """The declared properties of a variable's type."""
+    types = context.catalog.nodes if variable.entity is Entity.NODE else context.catalog.edges
+    return types[variable.type_name].properties
+
+
+def row_column(name: NameRef, row: WrittenRow, context: CheckContext) -> PropertyRef:
+    """A bare word in a ``where``: a property of the row, its id or an end."""
+    found = row.columns.get(name.name)
+    if found is None:
+        hint = did_you_mean(name.name, row.columns)
+        context.fail(f"T11: type `{row.variable.type_name}` has no property `{name.name}`", name, hint=hint)
+    if found.type.scalar is Scalar.BLOB:
+        context.fail(f"T11: blob property `{name.name}` cannot be used in WHERE predicates", name)
+    return PropertyRef(row.variable, found.name, found.type)
+
+
+def as_id(value: Operand, beside: Operand, scope: VariableScope) -> Operand:
+    """A value as it compares with an id beside it: the value of a key becomes the id that is made of it."""
+    key = scope.row.key_behind(beside.property) if scope.row and isinstance(beside, PropertyRef) else None
+    if key is None or not isinstance(value, ParamRef | Constant | Now):
+        return value
+    return key_id(value, key)
+
+
+def key_id(value: ParamRef | Constant | Now, key: PropertyType) -> ParamRef | Constant | Now | KeyId:
+    """The id for the value of a key; the value itself when it is text, or does not fit the key."""
+    if value.type.scalar is Scalar.STRING or not assignable(element_type(value.type), key):
+        return value
+    return KeyId(value, key, PropertyType(Scalar.STRING, nullable=value.type.nullable, list=value.type.list))
+
+
+def _order_hint(access: PropertyAccess | EveryProperty, context: CheckContext, scope: VariableScope) -> str:
+    name = access.variable
+    if scope.row is not None and isinstance(access, PropertyAccess):
+        return f"in `where` a property is a bare word: `{access.property}`"
+    if context.parameter(name) is not None:
         return "it is a parameter; parameters have no properties"
-    return "clauses are read in order: introduce the variable above"
+    close = closest(name, scope.labels)
+    return f"did you mean `${close}`?" if close else "clauses are read in order: introduce the variable above"
 
 
-def bare_variable(ref: VariableRef, context: CheckContext, scope: VariableScope) -> ParamRef | NodeId:
-    """``$x`` alone: the parameter of that name, else the id of the node."""
+def bare_variable(
+    ref: VariableRef, context: CheckContext, scope: VariableScope, *, is_counted: bool = False
+) -> ParamRef | NodeId:
+    """``$x`` alone: the parameter of that name, else the id of the node. Edges can only be counted."""
     param = context.parameter(ref.name)
     if param is not None:
         return param
     found = scope.find(ref.name)
+    if found is None and scope.row is not None:
+        context.fail(UNDECLARED.format(ref.name), ref)
     if found is None:
-        context.fail(f"variable `${ref.name}` is not bound", ref)
-    if found.variable.entity is Entity.EDGE:
-        context.fail(f"T23: edge variable `${ref.name}` cannot be used on its own; use one of its properties", ref)
+        close = closest(ref.name, [*scope.labels, *(parameter.name for parameter in context.parameters)])
+        hint = f"did you mean `${close}`?" if close else "bind it in `match`, or declare it as a parameter"
+        context.fail(f"variable `${ref.name}` is not bound", ref, hint=hint)
+    if found.variable.entity is Entity.EDGE and not is_counted:
+        context.fail(
+            f"T23: edge variable `${ref.name}` cannot be used on its own; use one of its properties",
+            ref,
+            hint=f"its id is `${ref.name}.id`, its ends are `${ref.name}.from` and `${ref.name}.to`",
+        )
     return NodeId(found.variable, PropertyType(Scalar.STRING, nullable=found.nullable))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NoReturn
 
-from omnigraph.query.check.operands import assignable, compatible, constant, element_type
+from omnigraph.query.check.operands import assignable, compatible, constant, element_type, key_id, temporal_hint
 from omnigraph.query.check.scope import CheckContext
 from omnigraph.query.syntax.tree import ListLiteral, Literal, LiteralKind, NowCall, Value, VariableRef
 from omnigraph.query.typed import Constant, MutationValue, Now, ParamRef
@@ -18,12 +18,17 @@ from omnigraph.schema.catalog import PropertyType, Scalar
 
 @dataclass(frozen=True, slots=True)
 class PropertyTarget:
-    """The property a value is meant for, and the rule for a variable that is no parameter."""
+    """The property a value is meant for, and the rule for a variable that is no parameter.
+
+    Attributes:
+        key: for an id that may also be given as the value of the key it is made of, the type of that key.
+    """
 
     owner: str
     property: str
     type: PropertyType
     undeclared: str = "variable `${}` must be a declared query parameter"
+    key: PropertyType | None = None
 
 
 def tested_value(value: Value, target: PropertyTarget, context: CheckContext) -> MutationValue:
@@ -50,7 +55,7 @@ def tested_value(value: Value, target: PropertyTarget, context: CheckContext) ->
 
 
 def where_value(value: Value, target: PropertyTarget, context: CheckContext) -> MutationValue:
-    """The value of the one comparison in a ``where``."""
+    """The value of a ``where`` that is one comparison."""
     kind = target.type
     if kind.scalar is Scalar.BLOB:
         context.fail(f"T11: blob property `{target.property}` cannot be used in WHERE predicates", value)
@@ -81,6 +86,11 @@ def assigned_value(value: Value, target: PropertyTarget, context: CheckContext) 
 
 
 def _resolve(value: Value, target: PropertyTarget, context: CheckContext) -> MutationValue:
+    found = _given(value, target, context)
+    return found if target.key is None else key_id(found, target.key)
+
+
+def _given(value: Value, target: PropertyTarget, context: CheckContext) -> ParamRef | Constant | Now:
     match value:
         case NowCall():
             return Now()
@@ -97,7 +107,7 @@ def _require_comparable(
     value: Value, found: MutationValue, kind: PropertyType, target: PropertyTarget, context: CheckContext
 ) -> None:
     if isinstance(value, Literal) and value.kind is LiteralKind.NULL:
-        hint = "a test against null never matches; in `match` write `is null`"
+        hint = "a test against null never matches; write a condition with `is null`"
         _refuse_literal(f"{target.type} but got", value, found, target, context, hint)
     if not compatible(kind, found.type):
         _refuse(value, found, target, context)
@@ -127,8 +137,12 @@ def _check_enum(value: Value, target: PropertyTarget, context: CheckContext) -> 
 
 def _refuse(value: Value, found: MutationValue, target: PropertyTarget, context: CheckContext) -> NoReturn:
     if isinstance(value, Literal | ListLiteral):
-        _refuse_literal(f"{target.type} but got", value, found, target, context)
-    context.fail(f"T7: cannot assign/compare {found.type} with {target.type} for property `{target.property}`", value)
+        _refuse_literal(f"{target.type} but got", value, found, target, context, temporal_hint(target.type, found))
+    context.fail(
+        f"T7: cannot assign/compare {found.type} with {target.type} for property `{target.property}`",
+        value,
+        hint=temporal_hint(target.type, found),
+    )
 
 
 def _refuse_literal(

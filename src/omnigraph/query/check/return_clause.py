@@ -6,14 +6,25 @@ the query. All other keys are values: properties or output columns.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 
-from omnigraph.query.check.operands import is_plain_scalar, is_whole_number, operand, property_ref
+from omnigraph.ids import did_you_mean
+from omnigraph.query.check.operands import (
+    bare_variable,
+    is_plain_scalar,
+    is_whole_number,
+    known_variable,
+    operand,
+    properties_of,
+    property_ref,
+)
 from omnigraph.query.check.scope import CheckContext, VariableScope
 from omnigraph.query.check.search import score
 from omnigraph.query.syntax.tree import (
     AggregateCall,
     Bm25Call,
+    EveryProperty,
     Expr,
     Literal,
     NameRef,
@@ -33,6 +44,7 @@ from omnigraph.query.typed import (
     Distance,
     Expression,
     FusedScore,
+    KeyId,
     NodeId,
     Now,
     Operand,
@@ -43,8 +55,33 @@ from omnigraph.query.typed import (
     Score,
     SortKey,
     TextScore,
+    written,
 )
 from omnigraph.schema.catalog import PropertyType, Scalar
+
+
+def expanded(
+    projections: tuple[Projection, ...], context: CheckContext, scope: VariableScope
+) -> tuple[Projection, ...]:
+    """The projections with ``$x.*`` written out: every property in the order of the catalog, under its own name."""
+    found: list[Projection] = []
+    for projection in projections:
+        star = projection.expr
+        found += _spread(star, context, scope) if isinstance(star, EveryProperty) else [projection]
+    return tuple(found)
+
+
+def _spread(star: EveryProperty, context: CheckContext, scope: VariableScope) -> list[Projection]:
+    """One projection per property; Blobs are left out, because a query cannot read them."""
+    variable = known_variable(star, context, scope).variable
+    found = [
+        Projection(PropertyAccess(star.variable, name, offset=star.offset), name, True, offset=star.offset)
+        for name, declared in properties_of(variable, context).items()
+        if declared.type.scalar is not Scalar.BLOB
+    ]
+    if not found:
+        context.fail(f"T25: `${star.variable}.*` is empty: `{variable.type_name}` has no properties to return", star)
+    return found
 
 
 def columns(
@@ -52,6 +89,7 @@ def columns(
 ) -> tuple[OutputColumn, ...]:
     """Check every projection; in an aggregated query also what may stand beside the aggregates."""
     found = tuple(_column(projection, context, scope) for projection in projections)
+    _refuse_repeated(projections, found, context)
     if any(isinstance(column.expression, Aggregate) for column in found):
         for projection, column in zip(projections, found, strict=True):
             if not isinstance(column.expression, Aggregate | PropertyRef | NodeId):
@@ -62,7 +100,24 @@ def columns(
     return found
 
 
+def _refuse_repeated(
+    projections: tuple[Projection, ...], columns: tuple[OutputColumn, ...], context: CheckContext
+) -> None:
+    """Columns that were written one by one may share a name; those of ``$x.*`` may not, nobody sees it coming."""
+    names = Counter(column.name for column in columns)
+    for projection in projections:
+        if projection.is_spread and names[projection.alias or ""] > 1:
+            assert isinstance(projection.expr, PropertyAccess)
+            variable = projection.expr.variable
+            context.fail(
+                f"T25: `${variable}.*` repeats the column `{projection.alias}`",
+                projection,
+                hint=f"write the properties of one of them out: `${variable}.{projection.alias} as …`",
+            )
+
+
 def _column(projection: Projection, context: CheckContext, scope: VariableScope) -> OutputColumn:
+    assert not isinstance(projection.expr, EveryProperty)  # written out by `expanded`
     expression = _expression(projection.expr, context, scope)
     return OutputColumn(projection.alias or column_name(expression), expression)
 
@@ -94,29 +149,54 @@ def _aggregate(call: AggregateCall, context: CheckContext, scope: VariableScope)
     function = call.function
     if isinstance(call.argument, AggregateCall):
         context.fail("aggregates cannot be nested", call.argument)
+    if function == "count":
+        return _count(call, context, scope)
     argument = _value(call.argument, context, scope)
+    _refuse_fused(argument, call, context)
+    kind = argument.type
+    shown = f"node `{argument.variable.type_name}`" if isinstance(argument, NodeId) else str(kind)
+    if function in ("sum", "avg"):
+        if not kind.scalar.is_numeric or kind.list:
+            context.fail(f"T8: {function} requires numeric type, got {shown}", call)
+        scalar = Scalar.F64 if function == "avg" else sum_type(kind.scalar)
+        return Aggregate(function, argument, PropertyType(scalar, nullable=True))
+    if not is_plain_scalar(kind) or isinstance(argument, NodeId):
+        context.fail(f"T8: {function} requires numeric, string, date or bool type, got {shown}", call)
+    return Aggregate(function, argument, replace(kind, nullable=True))
+
+
+def _count(call: AggregateCall, context: CheckContext, scope: VariableScope) -> Aggregate:
+    argument: Operand
+    if isinstance(call.argument, VariableRef) and context.parameter(call.argument.name) is None:
+        argument = bare_variable(call.argument, context, scope, is_counted=True)
+    else:
+        argument = _value(call.argument, context, scope)
+    _refuse_fused(argument, call, context)
+    is_countable = isinstance(argument, PropertyRef | NodeId) and is_plain_scalar(argument.type)
+    if call.distinct and not is_countable:
+        context.fail(
+            f"T8: count(distinct …) requires a variable or a property that is no list, got {argument.type}", call
+        )
+    return Aggregate("count", argument, PropertyType(Scalar.I64), call.distinct)
+
+
+def _refuse_fused(argument: Operand, call: AggregateCall, context: CheckContext) -> None:
     if isinstance(argument, FusedScore):
         context.fail("T8: rrf depends on the order of the whole result and cannot be aggregated", call.argument)
-    kind = argument.type
-    if function == "count":
-        return Aggregate(function, argument, PropertyType(Scalar.I64))
-    shown = f"node `{argument.variable.type_name}`" if isinstance(argument, NodeId) else str(kind)
-    is_number = kind.scalar.is_numeric and not kind.list
-    if function in ("sum", "avg"):
-        if not is_number:
-            context.fail(f"T8: {function} requires numeric type, got {shown}", call)
-        return Aggregate(function, argument, PropertyType(Scalar.F64, nullable=True))
-    is_string = kind.scalar is Scalar.STRING and not kind.list and not isinstance(argument, NodeId)
-    if not (is_number or is_string):
-        context.fail(f"T8: {function} requires numeric or string type, got {shown}", call)
-    return Aggregate(function, argument, replace(kind, nullable=True))
+
+
+def sum_type(of: Scalar) -> Scalar:
+    """The type of a sum. Integers add up exactly: to U64 if they are, else to I64."""
+    if not of.is_integer:
+        return Scalar.F64
+    return Scalar.U64 if of is Scalar.U64 else Scalar.I64
 
 
 def column_name(expression: Expression) -> str:
     """The name of a column without an alias."""
     match expression:
-        case PropertyRef(variable=variable, property=name):
-            return f"{variable.label}.{name}"
+        case PropertyRef():
+            return written(expression)
         case NodeId(variable=variable):
             return variable.label
         case ParamRef(name=name):
@@ -125,6 +205,8 @@ def column_name(expression: Expression) -> str:
             return "literal"
         case Now():
             return "now"
+        case KeyId(value=value):
+            return column_name(value)
         case Distance():
             return "nearest"
         case TextScore():
@@ -141,6 +223,8 @@ _SCORES = (Distance, TextScore, FusedScore)
 
 @dataclass(frozen=True, slots=True)
 class CheckedOrder:
+    """What orders a result: a rank, or keys."""
+
     rank: Rank | None
     keys: tuple[SortKey, ...]
 
@@ -236,7 +320,9 @@ class _OrderChecker:
             case NameRef(name=name):
                 position = self.positions.get(name)
                 if position is None:
-                    self.context.fail(f"alias '{name}' not found for ordering", ordering)
+                    known = [f"${each}" if "." in each else each for each in self.positions]  # as an order spells them
+                    hint = did_you_mean(name, known)
+                    self.context.fail(f"alias '{name}' not found for ordering", ordering, hint=hint)
                 return SortKey(self.columns[position].expression, descending, position)
             case PropertyAccess() as access:
                 return self._property_key(access, descending)

@@ -7,13 +7,16 @@ clause by clause. A name found in a surrounding scope is that variable; only unk
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import NoReturn
+
+from msgspec.structs import replace
 
 from omnigraph.errors import QueryTypeError
 from omnigraph.query.syntax.tree import QueryDecl, SyntaxNode
-from omnigraph.query.typed import Entity, Parameter, ParamRef, Variable
-from omnigraph.schema.catalog import Catalog, EdgeType
+from omnigraph.query.typed import Constant, Entity, Parameter, ParamRef, PropertyRef, TextVector, Variable
+from omnigraph.schema.catalog import Catalog, EdgeType, PropertyType
 
 ANONYMOUS = "_"
 
@@ -29,6 +32,7 @@ class CheckContext:
         self._params: dict[str, Parameter] = {}
         self._edges = {name.lower(): edge for name, edge in catalog.edges.items()}
         self._locals = 0
+        self._texts: dict[tuple[str, str, ParamRef | Constant], TextVector] = {}
 
     def declare_parameter(self, parameter: Parameter) -> None:
         self._params[parameter.name] = parameter
@@ -46,6 +50,22 @@ class CheckContext:
         known = self._params[name]
         strictest = bound if known.at_least is None else max(bound, known.at_least)
         self._params[name] = replace(known, at_least=strictest)
+
+    @property
+    def texts(self) -> tuple[TextVector, ...]:
+        """What the query needs the vectors of."""
+        return tuple(self._texts.values())
+
+    def text_vector(self, field: PropertyRef, text: ParamRef | Constant) -> TextVector:
+        """The vector of a text that is compared with a property of a node; the same one for the same question."""
+        type_name, name = field.variable.type_name, field.property
+        known = self._texts.get((type_name, name, text))
+        if known is None:
+            declared = self.catalog.nodes[type_name].properties[name].embed
+            model = declared.model if declared is not None else None
+            known = TextVector(text, f"{type_name}.{name}#{len(self._texts)}", field.type, model)
+            self._texts[type_name, name, text] = known
+        return known
 
     def edge(self, word: str) -> EdgeType | None:
         return self._edges.get(word.lower())
@@ -67,7 +87,32 @@ class CheckContext:
             hint=hint,
             query=self._query.name,
             rule=rule if _RULE.fullmatch(rule) else None,
-        )
+        ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class RowColumn:
+    """A column that a ``where`` may name.
+
+    Attributes:
+        name: the stored column.
+        key: for an id, the type of the one key property it is made of, unless that is text.
+    """
+
+    name: str
+    type: PropertyType
+    key: PropertyType | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenRow:
+    """The row that an update or a delete is about; its columns by the words that a ``where`` has for them."""
+
+    variable: Variable
+    columns: Mapping[str, RowColumn]
+
+    def key_behind(self, column: str) -> PropertyType | None:
+        return next((each.key for each in self.columns.values() if each.name == column), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +131,18 @@ class VariableScope:
     Attributes:
         introduced: the variables this block introduces itself, in source order.
         mentions_outer: a clause directly in this block mentioned a variable of a surrounding one.
+        row: what bare words stand for in a ``where``.
     """
 
-    def __init__(self, context: CheckContext, parent: VariableScope | None = None, *, is_local: bool = False) -> None:
+    def __init__(
+        self,
+        context: CheckContext,
+        parent: VariableScope | None = None,
+        *,
+        is_local: bool = False,
+        row: WrittenRow | None = None,
+    ) -> None:
+        self.row = row
         self.introduced: list[Variable] = []
         self.mentions_outer = False
         self._context = context
@@ -113,6 +167,12 @@ class VariableScope:
         if label in self._optional:
             return ScopedVariable(self._optional[label], nullable=True)
         return None if self._parent is None else self._parent._find_quietly(label)
+
+    @property
+    def labels(self) -> list[str]:
+        """Every name that is known here, for suggestions."""
+        outer = self._parent.labels if self._parent is not None else []
+        return [*self._bound, *self._optional, *outer]
 
     def introduce(self, label: str, entity: Entity, type_name: str) -> Variable:
         """A new variable of this block. The caller has made sure that the name is free."""

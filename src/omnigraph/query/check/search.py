@@ -20,6 +20,7 @@ from omnigraph.query.typed import (
     Score,
     TextMatch,
     TextScore,
+    TextVector,
 )
 from omnigraph.schema.catalog import PropertyType, Scalar
 
@@ -94,7 +95,7 @@ def _text_query(function: str, query: Expr, context: CheckContext, scope: Variab
 
 def _vector_query(
     call: NearestCall, field: PropertyRef, context: CheckContext, scope: VariableScope
-) -> ParamRef | Constant:
+) -> ParamRef | Constant | TextVector:
     label = f"${field.variable.label}.{field.property}"
     if field.type.scalar is not Scalar.VECTOR:
         context.fail(f"T15: nearest requires a Vector property, but `{label}` has type {field.type}", call.target)
@@ -108,7 +109,8 @@ def _vector_query(
         context.fail(
             f"T15: nearest query must be Vector({field.type.dimension}) or String, got {shown_type(found)}", call.query
         )
-    return _known_early("T15: nearest query", call.query, found, context)
+    known = _known_early("T15: nearest query", call.query, found, context)
+    return known if size is not None else context.text_vector(field, known)
 
 
 def _dimension(query: Operand) -> int | None:

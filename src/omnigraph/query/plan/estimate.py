@@ -70,7 +70,7 @@ class Estimator:
             isinstance(operand, PropertyRef)
             and operand.variable == variable
             and node is not None
-            and node.key == (operand.property,)
+            and (operand.property == "id" or node.key == (operand.property,))
         )
 
     def selectivity(self, predicate: Predicate, rows: float) -> float:

@@ -18,6 +18,7 @@ from omnigraph.query.plan.logical_plan import (
     NodeScan,
     OptionalMatch,
     Plan,
+    RankedScan,
     Step,
     TopK,
     TreeEdge,
@@ -35,6 +36,7 @@ from omnigraph.query.typed import (
     FusedScore,
     IsIn,
     IsNull,
+    KeyId,
     NodeId,
     Not,
     Now,
@@ -44,8 +46,10 @@ from omnigraph.query.typed import (
     PropertyRef,
     TextMatch,
     TextScore,
+    TextVector,
     Traversal,
     Variable,
+    written,
 )
 
 _WORDS = {Operator.LIST_CONTAINS: "contains", Operator.TEXT_CONTAINS: "contains"}
@@ -54,7 +58,7 @@ _WORDS = {Operator.LIST_CONTAINS: "contains", Operator.TEXT_CONTAINS: "contains"
 def expression_text(expression: Expression) -> str:
     match expression:
         case PropertyRef():
-            return f"${expression.variable.label}.{expression.property}"
+            return f"${written(expression)}"
         case NodeId():
             return f"${expression.variable.label}"
         case ParamRef():
@@ -63,14 +67,18 @@ def expression_text(expression: Expression) -> str:
             return repr(expression.value) if not isinstance(expression.value, str) else f'"{expression.value}"'
         case Now():
             return "now()"
+        case KeyId():
+            return expression_text(expression.value)
         case Distance():
-            return f"nearest({expression_text(expression.field)}, {expression_text(expression.query)})"
+            query = expression.query.text if isinstance(expression.query, TextVector) else expression.query
+            return f"nearest({expression_text(expression.field)}, {expression_text(query)})"
         case TextScore():
             return f"bm25({expression_text(expression.field)}, {expression_text(expression.query)})"
         case FusedScore():
             return f"rrf({expression_text(expression.first)}, {expression_text(expression.second)})"
         case Aggregate():
-            return f"{expression.function}({expression_text(expression.argument)})"
+            distinct = "distinct " if expression.distinct else ""
+            return f"{expression.function}({distinct}{expression_text(expression.argument)})"
 
 
 def predicate_text(predicate: Predicate) -> str:
@@ -79,8 +87,8 @@ def predicate_text(predicate: Predicate) -> str:
             word = _WORDS.get(predicate.operator, predicate.operator.value)
             return f"{expression_text(predicate.left)} {word} {expression_text(predicate.right)}"
         case IsIn():
-            if isinstance(predicate.choices, ParamRef):
-                return f"{expression_text(predicate.operand)} in ${predicate.choices.name}"
+            if not isinstance(predicate.choices, tuple):
+                return f"{expression_text(predicate.operand)} in {expression_text(predicate.choices)}"
             choices = ", ".join(expression_text(choice) for choice in predicate.choices)
             return f"{expression_text(predicate.operand)} in [{choices}]"
         case IsNull():
@@ -136,6 +144,9 @@ def _steps(steps: tuple[Step, ...], depth: int, access: Callable[[Step], str | N
                 how = access(step)
                 text = f"scan ${step.variable.label}: {step.variable.type_name}{_where(step.predicates)}"
                 text += f" by {how}" if how else ""
+            case RankedScan():
+                text = f"rank ${step.variable.label}: {step.variable.type_name}{_where(step.predicates)}"
+                text += f" by {expression_text(step.rank.score)}"
             case Expand():
                 text = f"expand {traversal_text(step.traversal)} from ${step.origin.label}{_where(step.predicates)}"
             case ExpandDistinct():
@@ -178,7 +189,7 @@ def _projection(plan: Plan) -> list[PlanLine]:
     shown = ", ".join(f"{expression_text(column.expression)} as {column.name}" for column in query.columns)
     verb = "aggregate" if query.is_aggregated else "return distinct" if query.distinct else "return"
     lines = [PlanLine(0, f"{verb} {shown}")]
-    if query.rank is not None:
+    if query.rank is not None and not any(isinstance(step, RankedScan) for step in plan.steps):
         lines.append(PlanLine(0, f"rank by {expression_text(query.rank.score)}"))
     if query.order:
         keys = ", ".join(expression_text(k.expression) + (" desc" if k.descending else "") for k in query.order)

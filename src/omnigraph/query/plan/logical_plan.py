@@ -6,8 +6,9 @@ operator is correct on its own: a plan in which no rule was applied gives the sa
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
+
+from msgspec import Struct
 
 from omnigraph.query.typed import (
     Aggregate,
@@ -33,8 +34,7 @@ class Statistics(Protocol):
         """Rows of a table."""
 
 
-@dataclass(frozen=True, slots=True)
-class NodeScan:
+class NodeScan(Struct, frozen=True):
     """Bind a variable to every node of its type that passes the predicates; a product with what is bound already."""
 
     variable: Variable
@@ -42,8 +42,21 @@ class NodeScan:
     estimate: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Expand:
+class RankedScan(Struct, frozen=True):
+    """Bind the ranked variable to its best rows among those that pass the predicates: up to ``offset`` + ``limit``."""
+
+    rank: Rank
+    predicates: tuple[Predicate, ...]
+    limit: int | ParamRef | None = None
+    offset: int | ParamRef | None = None
+    estimate: float = 0.0
+
+    @property
+    def variable(self) -> Variable:
+        return self.rank.variable
+
+
+class Expand(Struct, frozen=True):
     """Follow a traversal from a bound end to the other one, which passes the predicates."""
 
     traversal: Traversal
@@ -53,8 +66,7 @@ class Expand:
     estimate: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class ExpandDistinct:
+class ExpandDistinct(Struct, frozen=True):
     """As `Expand`, when only where one arrives counts: each target once, nothing else is remembered."""
 
     traversal: Traversal
@@ -64,24 +76,21 @@ class ExpandDistinct:
     estimate: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class ExpandInto:
+class ExpandInto(Struct, frozen=True):
     """Keep bindings whose two ends are connected; binds the edge variable, if there is one."""
 
     traversal: Traversal
     estimate: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(Struct, frozen=True):
     """Keep bindings that satisfy all predicates."""
 
     predicates: tuple[Predicate, ...]
     estimate: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class AntiJoin:
+class AntiJoin(Struct, frozen=True):
     """Keep bindings for which the inner steps find nothing."""
 
     negation: NegatedBlock
@@ -89,8 +98,7 @@ class AntiJoin:
     estimate: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class OptionalMatch:
+class OptionalMatch(Struct, frozen=True):
     """Add what the inner steps find, or nulls."""
 
     optional: OptionalBlock
@@ -98,19 +106,19 @@ class OptionalMatch:
     estimate: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Distinct:
+class Distinct(Struct, frozen=True):
     """Forget all other variables; equal bindings become one."""
 
     variables: tuple[Variable, ...]
     estimate: float = 0.0
 
 
-Step: TypeAlias = NodeScan | Expand | ExpandDistinct | ExpandInto | Filter | AntiJoin | OptionalMatch | Distinct
+Step: TypeAlias = (
+    NodeScan | RankedScan | Expand | ExpandDistinct | ExpandInto | Filter | AntiJoin | OptionalMatch | Distinct
+)
 
 
-@dataclass(frozen=True, slots=True)
-class TreeEdge:
+class TreeEdge(Struct, frozen=True):
     """One edge of a tree pattern, seen from the variable nearer to the root.
 
     Attributes:
@@ -125,15 +133,13 @@ class TreeEdge:
     edge_predicates: tuple[Predicate, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TreeNode:
+class TreeNode(Struct, frozen=True):
     variable: Variable
     predicates: tuple[Predicate, ...]
     branches: tuple[TreeEdge, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class FactorizedAggregate:
+class FactorizedAggregate(Struct, frozen=True):
     """Aggregates over a tree pattern, by multiplying and summing along the edges instead of listing bindings.
 
     Attributes:
@@ -144,8 +150,7 @@ class FactorizedAggregate:
     estimate: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class TopK:
+class TopK(Struct, frozen=True):
     """Select the first rows of an order instead of sorting all of them: those up to ``offset`` + ``limit``."""
 
     limit: int | ParamRef
@@ -153,8 +158,7 @@ class TopK:
     estimate: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """A whole read.
 
     Attributes:
@@ -166,7 +170,7 @@ class Plan:
     steps: tuple[Step, ...]
     factorized: FactorizedAggregate | None = None
     top: TopK | None = None
-    applied: tuple[str, ...] = field(default=())
+    applied: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[OutputColumn, ...]:
@@ -206,7 +210,7 @@ def _filters(predicates: tuple[Predicate, ...]) -> list[Step]:
 def bound_by(step: Step) -> frozenset[Variable]:
     """Variables that a step adds to the bindings."""
     match step:
-        case NodeScan():
+        case NodeScan() | RankedScan():
             return frozenset({step.variable})
         case ExpandInto():
             return frozenset({step.traversal.edge} if step.traversal.edge else ())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from omnigraph.ids import closest
 from omnigraph.query.syntax.token_stream import FLOAT, INTEGER, STRING, VARIABLE, WORD, TokenStream, shorten
 from omnigraph.query.syntax.tree import (
     AggregateCall,
@@ -138,7 +139,9 @@ def _call(at: TokenStream) -> Expr:
         return _temporal(at)
     parse = FUNCTIONS.get(name)
     if parse is None:
-        at.fail(f"unknown function `{shorten(name)}`", hint=f"there are {', '.join(FUNCTIONS)}, date and datetime")
+        close = closest(name, [*FUNCTIONS, *_TEMPORAL])
+        known = f"there are {', '.join(FUNCTIONS)}, date and datetime"
+        at.fail(f"unknown function `{shorten(name)}`", hint=f"did you mean `{close}`?" if close else known)
     at.descend()
     found = parse(at, offset)
     at.ascend()
@@ -214,9 +217,14 @@ def _arm(at: TokenStream) -> NearestCall | Bm25Call:
 
 def _aggregate(at: TokenStream, offset: int) -> AggregateCall:
     name = _open(at)
+    distinct = at.at_word("distinct") and at.kind_ahead() != ")"
+    if distinct and name != "count":
+        at.fail(f"`{name}` takes no `distinct`", hint="only `count(distinct …)` does")
+    if distinct:
+        at.advance()
     argument = expression(at)
     at.expect(")", f"after the argument of `{name}`")
-    return AggregateCall(name, argument, offset=offset)
+    return AggregateCall(name, argument, distinct, offset=offset)
 
 
 FUNCTIONS: dict[str, Callable[[TokenStream, int], Expr]] = {

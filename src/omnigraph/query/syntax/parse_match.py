@@ -6,6 +6,8 @@ always were; the operators of the same spelling need something else than a lone 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from omnigraph.query.syntax.parse_expressions import choices, expression, value, variable
 from omnigraph.query.syntax.token_stream import INTEGER, TYPE_NAME, VARIABLE, WORD, TokenStream
 from omnigraph.query.syntax.tree import (
@@ -15,9 +17,12 @@ from omnigraph.query.syntax.tree import (
     Conjunction,
     Disjunction,
     EdgePattern,
+    Expr,
     FilterClause,
     HopRange,
     Membership,
+    NameRef,
+    Negation,
     NodePattern,
     NotClause,
     NullTest,
@@ -26,7 +31,7 @@ from omnigraph.query.syntax.tree import (
     TextCall,
 )
 
-_COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
+COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
 _WORD_OPERATORS = frozenset({"contains", "starts_with"})
 _EDGE_OR_OPERATOR = frozenset({"contains", "starts_with", "in", "is"})
 _ANY_CLAUSE = "a clause: `$x: Type`, `$a edge $b`, a filter, `not {` or `optional {`"
@@ -51,7 +56,7 @@ def clause(at: TokenStream) -> Clause:
         if _is_traversal(at):
             return _traversal(at)
     elif at.kind == WORD:
-        if at.text == "not":
+        if at.text == "not" and at.kind_ahead() != "(":
             at.advance()
             return NotClause(block(at, "after `not`"), offset=offset)
         if at.text == "optional" and at.kind_ahead() == "{":
@@ -144,34 +149,37 @@ def _hops(at: TokenStream) -> HopRange:
     return HopRange(low, high, offset=offset)
 
 
-def condition(at: TokenStream) -> Condition:
-    """A filter: comparisons joined by ``or`` and ``and``; ``and`` binds tighter."""
+def condition(at: TokenStream, left: Callable[[TokenStream], Expr] = expression) -> Condition:
+    """A filter: tests joined by ``or`` and ``and``; ``and`` binds tighter. ``left`` reads what a test starts with."""
     offset = at.offset
-    parts = [_conjunction(at)]
+    parts = [_conjunction(at, left)]
     while at.accept_word("or"):
-        parts.append(_conjunction(at))
+        parts.append(_conjunction(at, left))
     return parts[0] if len(parts) == 1 else Disjunction(tuple(parts), offset=offset)
 
 
-def _conjunction(at: TokenStream) -> Condition:
+def _conjunction(at: TokenStream, left: Callable[[TokenStream], Expr]) -> Condition:
     offset = at.offset
-    parts = [_single_test(at)]
+    parts = [_single_test(at, left)]
     while at.accept_word("and"):
-        parts.append(_single_test(at))
+        parts.append(_single_test(at, left))
     return parts[0] if len(parts) == 1 else Conjunction(tuple(parts), offset=offset)
 
 
-def _single_test(at: TokenStream) -> Condition:
+def _single_test(at: TokenStream, operand: Callable[[TokenStream], Expr]) -> Condition:
     offset = at.offset
+    if at.at_word("not") and at.kind_ahead() == "(":
+        at.advance()
+        return Negation(_single_test(at, operand), offset=offset)
     if at.kind == "(":
         at.descend()
         at.advance()
-        inner = condition(at)
+        inner = condition(at, operand)
         at.expect(")", "after the condition")
         at.ascend()
         return inner
-    left = expression(at)
-    if at.kind in _COMPARISONS or (at.kind == WORD and at.text in _WORD_OPERATORS):
+    left = operand(at)
+    if at.kind in COMPARISONS or (at.kind == WORD and at.text in _WORD_OPERATORS):
         operator = at.text
         at.advance()
         if operator == "=" and at.kind == "=":
@@ -187,4 +195,7 @@ def _single_test(at: TokenStream) -> Condition:
         return NullTest(left, negated, offset=offset)
     if isinstance(left, TextCall):
         return left
-    at.fail_expected("an operator (`=`, `!=`, `<`, `<=`, `>`, `>=`, `contains`, `starts_with`, `in`, `is null`)")
+    hint = "a condition is negated with `not ( … )`" if left == NameRef("not") else None
+    at.fail_expected(
+        "an operator (`=`, `!=`, `<`, `<=`, `>`, `>=`, `contains`, `starts_with`, `in`, `is null`)", hint=hint
+    )

@@ -7,13 +7,19 @@ tree or a `QuerySyntaxError` with a place.
 from __future__ import annotations
 
 from omnigraph.query.syntax.parse_expressions import expression, value, variable
-from omnigraph.query.syntax.parse_match import block
-from omnigraph.query.syntax.token_stream import END, INTEGER, TYPE_NAME, VARIABLE, WORD, TokenStream, tokenize
+from omnigraph.query.syntax.parse_match import COMPARISONS, block, condition
+from omnigraph.query.syntax.token_stream import END, INTEGER, TYPE_NAME, VARIABLE, WORD, TokenStream, shorten, tokenize
 from omnigraph.query.syntax.tree import (
+    Clause,
+    Condition,
     Delete,
+    DeleteFound,
+    EveryProperty,
+    Expr,
     Insert,
     Literal,
     LiteralKind,
+    MatchChange,
     NameRef,
     NearestCall,
     OrderItem,
@@ -27,22 +33,20 @@ from omnigraph.query.syntax.tree import (
     SortDirection,
     Statement,
     Update,
+    UpdateFound,
     VariableRef,
-    WhereClause,
     WriteBody,
 )
 from omnigraph.schema.catalog import PropertyType, Scalar
 
-STARTS = frozenset({"insert", "update", "delete"})
-
-_COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
+_STARTS = frozenset({"insert", "update", "delete", "match"})
 
 
-def write_body(at: TokenStream) -> WriteBody:
-    """One or more statements up to the closing brace of the query, which stays."""
-    offset = at.offset
-    statements = []
-    while at.kind == WORD and at.text in STARTS:
+def _write_body(at: TokenStream, *first: Statement) -> WriteBody:
+    """Statements up to the closing brace of the query, which stays; ``first`` was read already."""
+    offset = first[0].offset if first else at.offset
+    statements = [*first]
+    while at.kind == WORD and at.text in _STARTS:
         statements.append(_statement(at))
     return WriteBody(tuple(statements), offset=offset)
 
@@ -50,6 +54,10 @@ def write_body(at: TokenStream) -> WriteBody:
 def _statement(at: TokenStream) -> Statement:
     offset, verb = at.offset, at.text
     at.advance()
+    if verb == "match":
+        return _changes(at, block(at, "after `match`"), offset)
+    if at.kind == VARIABLE:
+        at.fail(f"`{verb} ${at.text}` follows a `match` block that finds `${at.text}`")
     type_name = at.take_type_name(f"the type to {verb}")
     if verb == "insert":
         return Insert(type_name, _assignments(at, "after the type to insert"), offset=offset)
@@ -57,6 +65,26 @@ def _statement(at: TokenStream) -> Statement:
         return Delete(type_name, _where(at), offset=offset)
     at.expect_word("set", "after the type to update")
     return Update(type_name, _assignments(at, "after `set`"), _where(at), offset=offset)
+
+
+def _changes(at: TokenStream, match: tuple[Clause, ...], offset: int) -> MatchChange:
+    """What is done with the finds of a ``match`` block, up to the first statement that names a type."""
+    found = []
+    while at.kind == WORD and at.text in ("update", "delete") and at.kind_ahead() == VARIABLE:
+        found.append(_change(at))
+    if not found:
+        at.fail_expected("`update $x` or `delete $x` after the match block")
+    return MatchChange(match, tuple(found), offset=offset)
+
+
+def _change(at: TokenStream) -> UpdateFound | DeleteFound:
+    offset, verb = at.offset, at.text
+    at.advance()
+    target = variable(at, f"the variable to {verb}")
+    if verb == "delete":
+        return DeleteFound(target, offset=offset)
+    at.expect_word("set", "after the variable to update")
+    return UpdateFound(target, _assignments(at, "after `set`"), offset=offset)
 
 
 def _assignments(at: TokenStream, where: str) -> tuple[PropertyAssignment, ...]:
@@ -72,28 +100,29 @@ def _assignment(at: TokenStream) -> PropertyAssignment:
     name = at.take_name("a property to assign")
     at.expect(":", "after the property")
     found = PropertyAssignment(name, value(at), offset=offset)
+    if at.kind == ".":
+        at.fail("a value is a literal, a parameter or `now()`; a property of another row cannot be assigned")
     at.accept(",")
     return found
 
 
-def _where(at: TokenStream) -> WhereClause:
-    at.expect_word("where", "with one comparison")
+def _where(at: TokenStream) -> Condition:
+    at.expect_word("where", "with a condition")
+    return condition(at, _column_or_value)
+
+
+def _column_or_value(at: TokenStream) -> Expr:
+    """What a test in ``where`` starts with. A property may have any name, also ``true`` or ``null``."""
     offset = at.offset
-    name = at.take_name("a property to compare")
-    if at.kind not in _COMPARISONS:
-        at.fail_expected("a comparison (`=`, `!=`, `<`, `<=`, `>`, `>=`) in `where`")
-    operator = at.text
-    at.advance()
-    if operator == "=" and at.kind == "=":
-        at.fail("equality is written with one `=`")
-    found = WhereClause(name, operator, value(at), offset=offset)
-    if at.at_word("and") or at.at_word("or"):
-        at.fail("`where` takes exactly one comparison", hint="write one statement per condition")
-    return found
+    if at.kind in ("}", END, TYPE_NAME) or (at.kind == WORD and at.kind_ahead() in COMPARISONS):
+        return NameRef(at.take_name("a property to compare"), offset=offset)
+    return expression(at)
 
 
 _BASE_TYPES = {str(scalar): scalar for scalar in Scalar if scalar is not Scalar.VECTOR}
 _NOTES = ("description", "instruction")
+_AFTER_READ = "after the query (`order`, `limit` and `offset` come at most once, `order` first)"
+_AFTER_WRITE = "or another `insert`, `update`, `delete` or `match`"
 
 
 def parse_queries(text: str, file: str | None = None) -> QueryFile:
@@ -133,14 +162,18 @@ def _query(at: TokenStream, source: QueryText) -> QueryDecl:
     notes = _query_notes(at, name)
     at.expect("{", "before the body of the query")
     body: ReadBody | WriteBody
-    if at.at_word("match"):
-        body = _read_body(at)
-        closing = "after the query (`order`, `limit` and `offset` come at most once, `order` first)"
-    elif at.kind == WORD and at.text in STARTS:
-        body, closing = write_body(at), "or another `insert`, `update` or `delete`"
+    start = at.offset
+    if at.accept_word("match"):
+        match = block(at, "after `match`")
+        if at.at_word("update") or at.at_word("delete"):
+            body = _write_body(at, _changes(at, match, start))
+        else:
+            body = _read_body(at, match, start)
+    elif at.kind == WORD and at.text in _STARTS:
+        body = _write_body(at)
     else:
         at.fail_expected("`match`, `insert`, `update` or `delete`")
-    at.expect("}", closing)
+    at.expect("}", _AFTER_READ if isinstance(body, ReadBody) else _AFTER_WRITE)
     return QueryDecl(name, tuple(params), body, *notes, source=source, offset=offset)
 
 
@@ -168,6 +201,14 @@ def _parameter(at: TokenStream) -> ParamDecl:
     return ParamDecl(name, _parameter_type(at), offset=offset)
 
 
+def _meant(word: str) -> str | None:
+    """The type that a word may have been meant to be."""
+    from omnigraph.schema.word_hints import type_hint
+
+    hint = type_hint(word, _BASE_TYPES)
+    return None if hint is None or word == Scalar.VECTOR else hint.replace("'", "`")
+
+
 def _parameter_type(at: TokenStream) -> PropertyType:
     is_list = at.accept("[")
     if at.kind == TYPE_NAME and at.text == Scalar.VECTOR and not is_list:
@@ -179,7 +220,8 @@ def _parameter_type(at: TokenStream) -> PropertyType:
     scalar = _BASE_TYPES.get(at.text) if at.kind == TYPE_NAME else None
     if scalar is None:
         known = ", ".join(_BASE_TYPES)
-        hint = "an enum property takes a String parameter" if at.at_word("enum") else None
+        hint = _meant(at.text) if at.kind in (TYPE_NAME, WORD) else None
+        hint = "an enum property takes a String parameter" if at.at_word("enum") else hint
         at.fail_expected(f"a parameter type ({known}, Vector(n) or a list such as [String])", hint=hint)
     at.advance()
     if is_list:
@@ -187,11 +229,10 @@ def _parameter_type(at: TokenStream) -> PropertyType:
     return PropertyType(scalar, nullable=at.accept("?"), list=is_list)
 
 
-def _read_body(at: TokenStream) -> ReadBody:
-    offset = at.offset
-    at.advance()
-    match = block(at, "after `match`")
-    at.expect_word("return", "after the match block")
+def _read_body(at: TokenStream, match: tuple[Clause, ...], offset: int) -> ReadBody:
+    """What follows the ``match`` of a read."""
+    if not at.accept_word("return"):
+        at.fail_expected("`return`, `update $x` or `delete $x` after the match block")
     distinct = at.accept_word("distinct")
     projections = _projections(at)
     order = _order(at) if at.at_word("order") else ()
@@ -215,10 +256,22 @@ def _projections(at: TokenStream) -> tuple[Projection, ...]:
 
 def _projection(at: TokenStream) -> Projection:
     offset = at.offset
+    if at.kind == VARIABLE and at.kind_ahead() == ".*":
+        return _every_property(at)
     expr = expression(at)
     alias = at.take_name("an alias") if at.accept_word("as") else None
     at.accept(",")
     return Projection(expr, alias, offset=offset)
+
+
+def _every_property(at: TokenStream) -> Projection:
+    offset, name = at.offset, at.text
+    at.advance()
+    at.advance()
+    if at.at_word("as"):
+        at.fail(f"`${shorten(name)}.*` takes no alias", hint="name the properties one by one: `$x.name as …`")
+    at.accept(",")
+    return Projection(EveryProperty(name, offset=offset), offset=offset)
 
 
 def _order(at: TokenStream) -> tuple[OrderItem, ...]:

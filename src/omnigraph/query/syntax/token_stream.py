@@ -34,7 +34,7 @@ _TOKEN = re.compile(
     | (?P<float> -?[0-9]+ (?: \.[0-9]+ (?:[eE][+-]?[0-9]+)? | [eE][+-]?[0-9]+ ) )
     | (?P<integer> -?[0-9]+ )
     | "(?P<string> [^"\\]* (?: \\[\s\S] [^"\\]* )* )"
-    | (?P<symbol> >= | <= | != | [{}()\[\]:,.<>=?@] )
+    | (?P<symbol> >= | <= | != | \.\* | [{}()\[\]:,.<>=?@] )
     | (?P<unknown> [\s\S] )
     """,
     re.VERBOSE,
@@ -108,7 +108,7 @@ _HINTS = {
     "!": "not equal is written `!=`, negation `not { … }`",
     "+": "there is no arithmetic",
     "-": "a minus sign stands directly before a number; there is no arithmetic",
-    "*": "there is no arithmetic and no `*`",
+    "*": "there is no arithmetic; `$x.*` returns every property, `count($x)` counts",
     "|": "write `or`",
     "&": "write `and`",
 }

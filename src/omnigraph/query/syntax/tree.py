@@ -1,32 +1,47 @@
 """The syntax tree of a `.gq` file: what was written, before any schema is known.
 
 Every node keeps the offset of its first character for messages; offsets do not take part in equality, so two texts that
-differ only in layout give equal trees. `query_parser.py` makes these values, `omnigraph.query.check` reads them.
+differ only in layout give equal trees. `query_parser.py` makes these values, `omnigraph.query.check` reads them. The
+nodes are structs, not dataclasses, because every command defines all of them (decision 12).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from omnigraph import limits
 from omnigraph.errors import QueryNotFound
 from omnigraph.ids import did_you_mean
 from omnigraph.schema.catalog import PropertyType
 
+#: Fields that say where something was written, and not what.
+_PLACE = frozenset({"offset", "source"})
 
-@dataclass(frozen=True, slots=True)
-class QueryText:
+
+class QueryText(Struct, frozen=True):
     """A text and the file it came from, for messages."""
 
     text: str
     file: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SyntaxNode:
-    offset: int = field(default=0, compare=False, repr=False)
+class SyntaxNode(Struct, frozen=True, kw_only=True, eq=False):
+    """A node, and where it stands in its text."""
+
+    offset: int = 0
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self._said() == other._said()
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._said()))
+
+    def _said(self) -> tuple[object, ...]:
+        """Everything but the place."""
+        return tuple(getattr(self, name) for name in self.__struct_fields__ if name not in _PLACE)
 
 
 class LiteralKind(StrEnum):
@@ -39,50 +54,49 @@ class LiteralKind(StrEnum):
     NULL = "null"
 
 
-@dataclass(frozen=True, slots=True)
-class Literal(SyntaxNode):
+class Literal(SyntaxNode, frozen=True):
     """One constant. Dates keep their text: the checker parses it, so that a bad one is a typed error with a place."""
 
     kind: LiteralKind
     value: str | int | float | bool | None
 
 
-@dataclass(frozen=True, slots=True)
-class ListLiteral(SyntaxNode):
+class ListLiteral(SyntaxNode, frozen=True):
     """``[a, b]``. Behind ``in`` the items may also be parameters and ``now()``; elsewhere they are literals."""
 
     items: tuple[Value, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class VariableRef(SyntaxNode):
+class VariableRef(SyntaxNode, frozen=True):
     """``$name`` standing alone."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class PropertyAccess(SyntaxNode):
+class PropertyAccess(SyntaxNode, frozen=True):
     """``$variable.property``."""
 
     variable: str
     property: str
 
 
-@dataclass(frozen=True, slots=True)
-class NameRef(SyntaxNode):
-    """A bare word: an output column in ``order``; legal nowhere else."""
+class EveryProperty(SyntaxNode, frozen=True):
+    """``$variable.*``, as a whole column of ``return``."""
+
+    variable: str
+
+
+class NameRef(SyntaxNode, frozen=True):
+    """A bare word: an output column in ``order``, a property in ``where``; legal nowhere else."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class NowCall(SyntaxNode):
+class NowCall(SyntaxNode, frozen=True):
     """``now()``."""
 
 
-@dataclass(frozen=True, slots=True)
-class TextCall(SyntaxNode):
+class TextCall(SyntaxNode, frozen=True):
     """``search``, ``match_text`` or ``fuzzy``: a condition on one text field."""
 
     function: str
@@ -91,24 +105,21 @@ class TextCall(SyntaxNode):
     max_edits: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NearestCall(SyntaxNode):
+class NearestCall(SyntaxNode, frozen=True):
     """``nearest($x.vector, query)``."""
 
     target: PropertyAccess
     query: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Bm25Call(SyntaxNode):
+class Bm25Call(SyntaxNode, frozen=True):
     """``bm25(field, query)``."""
 
     field: Expr
     query: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class RrfCall(SyntaxNode):
+class RrfCall(SyntaxNode, frozen=True):
     """``rrf(first, second [, k])``."""
 
     first: NearestCall | Bm25Call
@@ -116,12 +127,12 @@ class RrfCall(SyntaxNode):
     k: Expr | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AggregateCall(SyntaxNode):
-    """``count``, ``sum``, ``avg``, ``min`` or ``max`` of one expression."""
+class AggregateCall(SyntaxNode, frozen=True):
+    """``count``, ``sum``, ``avg``, ``min`` or ``max`` of one expression; ``count`` also of its different values."""
 
     function: str
     argument: Expr
+    distinct: bool = False
 
 
 Value: TypeAlias = Literal | ListLiteral | VariableRef | NowCall
@@ -129,8 +140,7 @@ ScoreCall: TypeAlias = NearestCall | Bm25Call | RrfCall
 Expr: TypeAlias = Value | PropertyAccess | NameRef | TextCall | ScoreCall | AggregateCall
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison(SyntaxNode):
+class Comparison(SyntaxNode, frozen=True):
     """``left op right``; ``op`` is one of ``= != < <= > >= contains starts_with``."""
 
     op: str
@@ -138,8 +148,7 @@ class Comparison(SyntaxNode):
     right: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Membership(SyntaxNode):
+class Membership(SyntaxNode, frozen=True):
     """``operand [not] in choices``."""
 
     operand: Expr
@@ -147,37 +156,38 @@ class Membership(SyntaxNode):
     negated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class NullTest(SyntaxNode):
+class NullTest(SyntaxNode, frozen=True):
     """``operand is [not] null``."""
 
     operand: Expr
     negated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Conjunction(SyntaxNode):
+class Negation(SyntaxNode, frozen=True):
+    """``not ( condition )``."""
+
+    part: Condition
+
+
+class Conjunction(SyntaxNode, frozen=True):
     parts: tuple[Condition, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Disjunction(SyntaxNode):
+class Disjunction(SyntaxNode, frozen=True):
     parts: tuple[Condition, ...]
 
 
-Condition: TypeAlias = Comparison | Membership | NullTest | TextCall | Conjunction | Disjunction
+Condition: TypeAlias = Comparison | Membership | NullTest | TextCall | Negation | Conjunction | Disjunction
 
 
-@dataclass(frozen=True, slots=True)
-class PropertyTest(SyntaxNode):
+class PropertyTest(SyntaxNode, frozen=True):
     """``property: value`` inside a binding."""
 
     property: str
     value: Value
 
 
-@dataclass(frozen=True, slots=True)
-class NodePattern(SyntaxNode):
+class NodePattern(SyntaxNode, frozen=True):
     """``$variable: Type { tests }``."""
 
     variable: str
@@ -185,16 +195,14 @@ class NodePattern(SyntaxNode):
     tests: tuple[PropertyTest, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class HopRange(SyntaxNode):
+class HopRange(SyntaxNode, frozen=True):
     """``{low,high}``; ``high`` None is written ``{low,}``."""
 
     low: int
     high: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class EdgePattern(SyntaxNode):
+class EdgePattern(SyntaxNode, frozen=True):
     """``$left [$edge_variable:] edge_word [hops] $right``."""
 
     left: VariableRef
@@ -205,28 +213,27 @@ class EdgePattern(SyntaxNode):
     hops: HopRange | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FilterClause(SyntaxNode):
+class FilterClause(SyntaxNode, frozen=True):
     condition: Condition
 
 
-@dataclass(frozen=True, slots=True)
-class NotClause(SyntaxNode):
+class NotClause(SyntaxNode, frozen=True):
     clauses: tuple[Clause, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class OptionalClause(SyntaxNode):
+class OptionalClause(SyntaxNode, frozen=True):
     clauses: tuple[Clause, ...]
 
 
 Clause: TypeAlias = NodePattern | EdgePattern | FilterClause | NotClause | OptionalClause
 
 
-@dataclass(frozen=True, slots=True)
-class Projection(SyntaxNode):
-    expr: Expr
+class Projection(SyntaxNode, frozen=True):
+    """One column, or with ``$x.*`` one for each property; ``is_spread`` marks those that the checker made of it."""
+
+    expr: Expr | EveryProperty
     alias: str | None = None
+    is_spread: bool = False
 
 
 class SortDirection(StrEnum):
@@ -234,14 +241,12 @@ class SortDirection(StrEnum):
     DESCENDING = "desc"
 
 
-@dataclass(frozen=True, slots=True)
-class OrderItem(SyntaxNode):
+class OrderItem(SyntaxNode, frozen=True):
     expr: Expr
     direction: SortDirection | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ReadBody(SyntaxNode):
+class ReadBody(SyntaxNode, frozen=True):
     match: tuple[Clause, ...]
     projections: tuple[Projection, ...]
     distinct: bool = False
@@ -250,56 +255,60 @@ class ReadBody(SyntaxNode):
     skip: Literal | VariableRef | None = None  # written `offset n`
 
 
-@dataclass(frozen=True, slots=True)
-class PropertyAssignment(SyntaxNode):
+class PropertyAssignment(SyntaxNode, frozen=True):
     property: str
     value: Value
 
 
-@dataclass(frozen=True, slots=True)
-class WhereClause(SyntaxNode):
-    """The one comparison of an update or delete."""
-
-    property: str
-    op: str
-    value: Value
-
-
-@dataclass(frozen=True, slots=True)
-class Insert(SyntaxNode):
+class Insert(SyntaxNode, frozen=True):
     type_name: str
     assignments: tuple[PropertyAssignment, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Update(SyntaxNode):
+class Update(SyntaxNode, frozen=True):
     type_name: str
     assignments: tuple[PropertyAssignment, ...]
-    where: WhereClause
+    where: Condition
 
 
-@dataclass(frozen=True, slots=True)
-class Delete(SyntaxNode):
+class Delete(SyntaxNode, frozen=True):
     type_name: str
-    where: WhereClause
+    where: Condition
 
 
-Statement: TypeAlias = Insert | Update | Delete
+class UpdateFound(SyntaxNode, frozen=True):
+    """``update $variable set { … }`` below a ``match``."""
+
+    variable: VariableRef
+    assignments: tuple[PropertyAssignment, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class WriteBody(SyntaxNode):
+class DeleteFound(SyntaxNode, frozen=True):
+    """``delete $variable`` below a ``match``."""
+
+    variable: VariableRef
+
+
+class MatchChange(SyntaxNode, frozen=True):
+    """``match { … }`` and the changes of what it finds."""
+
+    match: tuple[Clause, ...]
+    changes: tuple[UpdateFound | DeleteFound, ...]
+
+
+Statement: TypeAlias = Insert | Update | Delete | MatchChange
+
+
+class WriteBody(SyntaxNode, frozen=True):
     statements: tuple[Statement, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ParamDecl(SyntaxNode):
+class ParamDecl(SyntaxNode, frozen=True):
     name: str
     type: PropertyType
 
 
-@dataclass(frozen=True, slots=True)
-class QueryDecl(SyntaxNode):
+class QueryDecl(SyntaxNode, frozen=True):
     """One ``query name(params) { body }``."""
 
     name: str
@@ -307,19 +316,18 @@ class QueryDecl(SyntaxNode):
     body: ReadBody | WriteBody
     description: str | None = None
     instruction: str | None = None
-    source: QueryText = field(default=QueryText(""), compare=False, repr=False)
+    source: QueryText = QueryText("")
 
     @property
     def is_write(self) -> bool:
         return isinstance(self.body, WriteBody)
 
 
-@dataclass(frozen=True, slots=True)
-class QueryFile:
+class QueryFile(SyntaxNode, frozen=True):
     """All queries of one text, in source order."""
 
     queries: tuple[QueryDecl, ...]
-    source: QueryText = field(default=QueryText(""), compare=False, repr=False)
+    source: QueryText = QueryText("")
 
     def find(self, name: str | None = None) -> QueryDecl:
         """The first query called ``name``; without a name the only query of the file.
@@ -332,7 +340,9 @@ class QueryFile:
                 return self.queries[0]
             names = ", ".join(query.name for query in self.queries[: limits.NAMES_LISTED])
             message = f"the text holds {len(self.queries)} queries; say which one by name"
-            raise QueryNotFound(message, hint=f"it has {names}" if names else None, query=None)
+            if not names:
+                raise QueryNotFound("the text holds no query", query=None)
+            raise QueryNotFound(message, hint=f"it has {names}", query=None)
         for query in self.queries:
             if query.name == name:
                 return query

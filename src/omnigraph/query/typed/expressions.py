@@ -5,15 +5,20 @@ Conditions follow SQL's three-valued logic: unknown is no match.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
-from omnigraph.schema.catalog import PropertyType, Scalar
+from msgspec import Struct
+
+from omnigraph.schema.catalog import SOURCE_COLUMN, TARGET_COLUMN, PropertyType, Scalar
 
 Atom: TypeAlias = str | int | float | bool | date | datetime | None
 ConstantValue: TypeAlias = Atom | tuple[Atom, ...]
+
+#: The endpoint columns of an edge in the words of queries.
+END_WORDS: Final = {"from": SOURCE_COLUMN, "to": TARGET_COLUMN}
+_WRITTEN_ENDS = {column: word for word, column in END_WORDS.items()}
 
 _INSTANT = PropertyType(Scalar.DATETIME)
 _SCORE = PropertyType(Scalar.F64, nullable=True)
@@ -24,8 +29,7 @@ class Entity(StrEnum):
     EDGE = "edge"
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(Struct, frozen=True):
     """A node or an edge that ranges over the rows of one type.
 
     Attributes:
@@ -39,8 +43,7 @@ class Variable:
     type_name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Struct, frozen=True):
     """``at_least`` bounds an integer that is used as a limit, an offset, a number of edits or the k of ``rrf``."""
 
     name: str
@@ -48,55 +51,84 @@ class Parameter:
     at_least: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PropertyRef:
-    """A property of a variable. The type is nullable too when the variable is bound by an ``optional`` block."""
+class PropertyRef(Struct, frozen=True):
+    """A stored column of a variable: a property, or what every row has beside them (``$x.id``, ``$e.from``, ``$e.to``).
+
+    The type is nullable too when the variable is bound by an ``optional`` block.
+    """
 
     variable: Variable
     property: str
     type: PropertyType
 
 
-@dataclass(frozen=True, slots=True)
-class NodeId:
-    """The id string of a node; null when an ``optional`` block found none."""
+def written(ref: PropertyRef) -> str:
+    """As queries spell it, without ``$``."""
+    is_edge = ref.variable.entity is Entity.EDGE
+    return f"{ref.variable.label}.{_WRITTEN_ENDS.get(ref.property, ref.property) if is_edge else ref.property}"
+
+
+class NodeId(Struct, frozen=True):
+    """A variable on its own: the id string of a node, null when an ``optional`` block found none. An edge can be
+    counted in this way, nothing else."""
 
     variable: Variable
     type: PropertyType
 
 
-@dataclass(frozen=True, slots=True)
-class ParamRef:
+class ParamRef(Struct, frozen=True):
     name: str
     type: PropertyType
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(Struct, frozen=True):
     """A literal. Dates are ``date``, instants are UTC ``datetime`` in whole milliseconds, lists are tuples."""
 
     value: ConstantValue
     type: PropertyType
 
 
-@dataclass(frozen=True, slots=True)
-class Now:
+class Now(Struct, frozen=True):
     """The one instant of the query."""
 
     type: PropertyType = _INSTANT
 
 
-@dataclass(frozen=True, slots=True)
-class Distance:
+class KeyId(Struct, frozen=True):
+    """The id of the node whose key has a value, or the ids for a list of values.
+
+    Attributes:
+        key: the type of the key property, which is not text.
+    """
+
+    value: ParamRef | Constant | Now
+    key: PropertyType
+    type: PropertyType
+
+
+class TextVector(Struct, frozen=True):
+    """The vector of a String, made by the embedding provider when parameters are bound.
+
+    Attributes:
+        key: its name among the bound parameters; no text can spell it.
+        model: the model that ``@embed`` declares for the property it is compared with.
+    """
+
+    text: ParamRef | Constant
+    key: str
+    type: PropertyType
+    model: str | None = None
+
+
+class Distance(Struct, frozen=True):
     """``nearest``: L2 distance between a vector property and a vector, or a String to be embedded."""
 
     field: PropertyRef
-    query: ParamRef | Constant
+    query: ParamRef | Constant | TextVector
     type: PropertyType = _SCORE
 
 
-@dataclass(frozen=True, slots=True)
-class TextScore:
+class TextScore(Struct, frozen=True):
     """``bm25``: null for rows without any of the query's tokens."""
 
     field: PropertyRef
@@ -104,8 +136,7 @@ class TextScore:
     type: PropertyType = _SCORE
 
 
-@dataclass(frozen=True, slots=True)
-class FusedScore:
+class FusedScore(Struct, frozen=True):
     """``rrf``: both arms rank the same variable. Occurs as a column only when it is also the rank of the query."""
 
     first: Distance | TextScore
@@ -114,17 +145,18 @@ class FusedScore:
     type: PropertyType = _SCORE
 
 
-@dataclass(frozen=True, slots=True)
-class Aggregate:
-    """``count``, ``sum``, ``avg``, ``min`` or ``max``. Counting a `NodeId` counts assignments that have it."""
+class Aggregate(Struct, frozen=True):
+    """``count``, ``sum``, ``avg``, ``min`` or ``max``. Counting a `NodeId` counts assignments that have it; with
+    ``distinct`` a value, a node or an edge counts once in its group."""
 
     function: str
     argument: Operand
     type: PropertyType
+    distinct: bool = False
 
 
 Score: TypeAlias = Distance | TextScore | FusedScore
-Operand: TypeAlias = PropertyRef | NodeId | ParamRef | Constant | Now | Distance | TextScore | FusedScore
+Operand: TypeAlias = PropertyRef | NodeId | ParamRef | Constant | Now | KeyId | Distance | TextScore | FusedScore
 Expression: TypeAlias = Operand | Aggregate
 
 
@@ -142,30 +174,26 @@ class Operator(StrEnum):
     STARTS_WITH = "starts_with"
 
 
-@dataclass(frozen=True, slots=True)
-class Compare:
+class Compare(Struct, frozen=True):
     operator: Operator
     left: Operand
     right: Operand
 
 
-@dataclass(frozen=True, slots=True)
-class IsIn:
+class IsIn(Struct, frozen=True):
     """Equal to one of the choices. Null choices are ignored; a null operand or a null list is unknown."""
 
     operand: Operand
-    choices: tuple[Operand, ...] | ParamRef
+    choices: tuple[Operand, ...] | ParamRef | KeyId
 
 
-@dataclass(frozen=True, slots=True)
-class IsNull:
+class IsNull(Struct, frozen=True):
     """Never unknown. A variable is null when its ``optional`` block found no extension."""
 
     operand: Operand | Variable
 
 
-@dataclass(frozen=True, slots=True)
-class TextMatch:
+class TextMatch(Struct, frozen=True):
     """``search``, ``match_text`` or ``fuzzy`` on one text property; unknown when the property is null."""
 
     function: str
@@ -174,20 +202,17 @@ class TextMatch:
     max_edits: ParamRef | Constant | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Not:
+class Not(Struct, frozen=True):
     """Three-valued: the negation of unknown is unknown. Not the same as a `Negation` of a block."""
 
     part: Predicate
 
 
-@dataclass(frozen=True, slots=True)
-class AllOf:
+class AllOf(Struct, frozen=True):
     parts: tuple[Predicate, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class AnyOf:
+class AnyOf(Struct, frozen=True):
     parts: tuple[Predicate, ...]
 
 

@@ -6,20 +6,24 @@ to what only a value can tell.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from omnigraph.query.typed.expressions import (
     Aggregate,
     Constant,
     Expression,
+    KeyId,
     Now,
     Operator,
     Parameter,
     ParamRef,
     Predicate,
     Score,
+    TextVector,
     Variable,
 )
 from omnigraph.schema.catalog import PropertyType
@@ -33,8 +37,7 @@ class EdgeReading(StrEnum):
     UNDIRECTED = "undirected"  # either way, each pair once
 
 
-@dataclass(frozen=True, slots=True)
-class Traversal:
+class Traversal(Struct, frozen=True):
     """Edges of one type between two node variables.
 
     Without an edge variable, parallel edges count once. Hops are breadth-first distances. Both ends may be bound
@@ -60,8 +63,7 @@ class Traversal:
         return self.left if self.reading is EdgeReading.REVERSE else self.right
 
 
-@dataclass(frozen=True, slots=True)
-class NegatedBlock:
+class NegatedBlock(Struct, frozen=True):
     """Keeps an assignment iff the block has no satisfying extension. ``outer``: variables of the surrounding blocks
     that it mentions, at any depth, sorted by name."""
 
@@ -69,16 +71,14 @@ class NegatedBlock:
     outer: tuple[Variable, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class OptionalBlock:
+class OptionalBlock(Struct, frozen=True):
     """Extends an assignment in every way the block allows; with nulls for ``block.variables`` when there is none."""
 
     block: MatchBlock
     outer: tuple[Variable, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class MatchBlock:
+class MatchBlock(Struct, frozen=True):
     """A conjunction of everything in it.
 
     It means: ``variables`` under ``traversals`` and those ``predicates`` that mention no optional variable; then
@@ -103,8 +103,7 @@ class MatchBlock:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class OutputColumn:
+class OutputColumn(Struct, frozen=True):
     """One output column. Names need not be unique."""
 
     name: str
@@ -115,8 +114,7 @@ class OutputColumn:
         return self.expression.type
 
 
-@dataclass(frozen=True, slots=True)
-class SortKey:
+class SortKey(Struct, frozen=True):
     """``column`` is the output column that holds the key, if any; always set for aggregated and distinct queries."""
 
     expression: Expression
@@ -124,17 +122,19 @@ class SortKey:
     column: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Rank:
+class Rank(Struct, frozen=True):
     """Order by a search score, best first. Replaces all order keys and selects candidates (see the language)."""
 
     score: Score
     variable: Variable
 
 
-@dataclass(frozen=True, slots=True)
-class TypedQuery:
-    """A read. The steps in order: match, rank or order, columns or aggregates, distinct, offset, limit."""
+class TypedQuery(Struct, frozen=True):
+    """A read. The steps in order: match, rank or order, columns or aggregates, distinct, offset, limit.
+
+    Attributes:
+        texts: what has to be embedded before it can run.
+    """
 
     name: str
     params: tuple[Parameter, ...]
@@ -147,6 +147,7 @@ class TypedQuery:
     offset: int | ParamRef | None = None
     description: str | None = None
     instruction: str | None = None
+    texts: tuple[TextVector, ...] = ()
 
     @property
     def is_aggregated(self) -> bool:
@@ -158,11 +159,10 @@ class TypedQuery:
         return tuple(column for column in self.columns if not isinstance(column.expression, Aggregate))
 
 
-MutationValue: TypeAlias = ParamRef | Constant | Now
+MutationValue: TypeAlias = ParamRef | Constant | Now | KeyId
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(Struct, frozen=True):
     """``type`` is the type of the property; the value fits it up to range, length, enum and null checks."""
 
     property: str
@@ -170,9 +170,8 @@ class Assignment:
     type: PropertyType
 
 
-@dataclass(frozen=True, slots=True)
-class RowTest:
-    """The one comparison of a ``where``. ``column`` is the stored column: ``from`` is ``src``, ``to`` is ``dst``."""
+class RowTest(Struct, frozen=True):
+    """A ``where`` of one comparison. ``column`` is the stored column: ``from`` is ``src``, ``to`` is ``dst``."""
 
     column: str
     operator: Operator
@@ -180,48 +179,76 @@ class RowTest:
     type: PropertyType
 
 
-@dataclass(frozen=True, slots=True)
-class InsertNode:
+class RowCondition(Struct, frozen=True):
+    """Any other ``where``: a condition about one row. Its `PropertyRef` name stored columns."""
+
+    row: Variable
+    predicate: Predicate
+
+
+#: The rows that an update or a delete is about: a ``where``, or a read that gives the ids of what a pattern finds.
+Where: TypeAlias = RowTest | RowCondition | TypedQuery
+
+
+class InsertNode(Struct, frozen=True):
     type_name: str
     assignments: tuple[Assignment, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class InsertEdge:
+class InsertEdge(Struct, frozen=True):
     type_name: str
     source: MutationValue
     target: MutationValue
     assignments: tuple[Assignment, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateNode:
+class UpdateNode(Struct, frozen=True):
     type_name: str
     assignments: tuple[Assignment, ...]
-    where: RowTest
+    where: Where
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteNode:
+class UpdateEdge(Struct, frozen=True):
     type_name: str
-    where: RowTest
+    assignments: tuple[Assignment, ...]
+    where: Where
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteEdge:
+class DeleteNode(Struct, frozen=True):
     type_name: str
-    where: RowTest
+    where: Where
 
 
-Statement: TypeAlias = InsertNode | InsertEdge | UpdateNode | DeleteNode | DeleteEdge
+class DeleteEdge(Struct, frozen=True):
+    type_name: str
+    where: Where
 
 
-@dataclass(frozen=True, slots=True)
-class TypedMutation:
-    """A write: statements in order, either all constructive or all destructive."""
+RowStatement: TypeAlias = UpdateNode | UpdateEdge | DeleteNode | DeleteEdge
+
+
+class ForMatched(Struct, frozen=True):
+    """Changes of what one pattern finds. All of it is found before the first of them is made."""
+
+    changes: tuple[RowStatement, ...]
+
+
+Statement: TypeAlias = InsertNode | InsertEdge | RowStatement | ForMatched
+
+
+class TypedMutation(Struct, frozen=True):
+    """A write: statements in order, either all constructive or all destructive. ``changes`` are the same one by one."""
 
     name: str
     params: tuple[Parameter, ...]
     statements: tuple[Statement, ...]
     description: str | None = None
     instruction: str | None = None
+
+    @property
+    def changes(self) -> Iterator[InsertNode | InsertEdge | RowStatement]:
+        for statement in self.statements:
+            if isinstance(statement, ForMatched):
+                yield from statement.changes
+            else:
+                yield statement

@@ -1,4 +1,4 @@
-"""Which variables does it mention? For planners that place predicates, and for the checker's correlated variables."""
+"""Parts of typed queries, and what they mention: for planners that place predicates, and for correlated variables."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from omnigraph.query.typed.expressions import (
     IsNull,
     NodeId,
     Not,
+    Operand,
     Predicate,
     PropertyRef,
     TextMatch,
@@ -35,6 +36,20 @@ def variables_in_predicate(predicate: Predicate) -> frozenset[Variable]:
     return frozenset(_in_predicate(predicate))
 
 
+def columns_in_predicate(predicate: Predicate) -> frozenset[str]:
+    """The properties that a predicate about one row reads."""
+    return frozenset(each.property for each in _operands(predicate) if isinstance(each, PropertyRef))
+
+
+def conjuncts(whole: Predicate) -> Iterator[Predicate]:
+    """The parts of a condition that must all hold."""
+    if isinstance(whole, AllOf):
+        for part in whole.parts:
+            yield from conjuncts(part)
+    else:
+        yield whole
+
+
 def outer_variables(block: MatchBlock) -> tuple[Variable, ...]:
     """The variables a block mentions, at any depth, without introducing them; sorted by name."""
     return tuple(sorted(_in_block(block) - _introduced(block), key=lambda variable: variable.name))
@@ -47,6 +62,13 @@ def blocks_of(block: MatchBlock) -> Iterator[MatchBlock]:
         yield from blocks_of(optional.block)
     for negation in block.negations:
         yield from blocks_of(negation.block)
+
+
+def tables_of(block: MatchBlock) -> frozenset[str]:
+    """Keys of the tables whose rows decide what a block matches, at any depth."""
+    variables = {variable for each in blocks_of(block) for variable in each.variables}
+    edges = {f"edge:{hop.edge_type}" for each in blocks_of(block) for hop in each.traversals}
+    return frozenset({f"{variable.entity.value}:{variable.type_name}" for variable in variables} | edges)
 
 
 def _in_expression(expression: Expression) -> Iterator[Variable]:
@@ -62,27 +84,30 @@ def _in_expression(expression: Expression) -> Iterator[Variable]:
 
 
 def _in_predicate(predicate: Predicate) -> Iterator[Variable]:
+    for each in _operands(predicate):
+        if isinstance(each, Variable):
+            yield each
+        else:
+            yield from _in_expression(each)
+
+
+def _operands(predicate: Predicate) -> Iterator[Operand | Variable]:
     match predicate:
         case Compare():
-            yield from _in_expression(predicate.left)
-            yield from _in_expression(predicate.right)
+            yield predicate.left
+            yield predicate.right
         case IsIn():
-            yield from _in_expression(predicate.operand)
-            if isinstance(predicate.choices, tuple):
-                for choice in predicate.choices:
-                    yield from _in_expression(choice)
+            yield predicate.operand
+            yield from predicate.choices if isinstance(predicate.choices, tuple) else ()
         case IsNull():
-            if isinstance(predicate.operand, Variable):
-                yield predicate.operand
-            else:
-                yield from _in_expression(predicate.operand)
+            yield predicate.operand
         case TextMatch():
-            yield predicate.field.variable
+            yield predicate.field
         case Not():
-            yield from _in_predicate(predicate.part)
+            yield from _operands(predicate.part)
         case AllOf() | AnyOf():
             for part in predicate.parts:
-                yield from _in_predicate(part)
+                yield from _operands(part)
 
 
 def _in_block(block: MatchBlock) -> set[Variable]:

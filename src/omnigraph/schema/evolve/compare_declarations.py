@@ -2,16 +2,16 @@
 
 Interfaces, nodes, edges; types by name; inside a type its rename, metadata, properties by name, property drops and
 constraints; types that go away come last in their kind. A change of a property's type is safe when every stored value
-keeps its meaning and every rule on it keeps its answer; all others are refused, because planning never looks at rows.
+keeps its meaning and every rule on it keeps its answer; all others are refused, because planning never looks at rows,
+only at whether a type has some.
 Of the constraints only indexes may come and go: they change no answer.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from decimal import Decimal
 
 from omnigraph.schema.catalog import (
     ENDPOINT_COLUMNS,
@@ -48,30 +48,36 @@ from omnigraph.schema.evolve.migration_steps import (
     WidenProperty,
     refused,
 )
+from omnigraph.schema.literals import bounds_text, literal_text
 from omnigraph.schema.parse_schema import COLUMN_RULES
 from omnigraph.schema.schema_rules import KNOWN_ANNOTATIONS
 
-_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 _WIDER = {Scalar.I32: Scalar.I64, Scalar.U32: Scalar.U64, Scalar.F32: Scalar.F64}
 
 
-def property_steps(pair: TypePair, mode: DropMode) -> Iterator[MigrationStep]:
+def property_steps(pair: TypePair, mode: DropMode, is_empty: bool) -> Iterator[MigrationStep]:
     """Properties by name, then drops by name."""
     for name, after in pair.after.properties.items():
         if name in pair.properties:
             yield from _kept_property(pair, pair.before.properties[pair.properties[name]], after)
         else:
-            yield _added_property(pair, after)
+            yield _added_property(pair, after, is_empty)
     for name in sorted(pair.before.properties.keys() - pair.properties.values()):
         yield DropProperty(pair.kind, pair.after.name, name, mode)
 
 
-def _added_property(pair: TypePair, new: Property) -> MigrationStep:
-    if new.type.nullable:
-        return AddProperty(pair.kind, pair.after.name, new.name, new.type)
+def _added_property(pair: TypePair, new: Property, is_empty: bool) -> MigrationStep:
+    if new.type.nullable or new.default is not None or is_empty:
+        return AddProperty(pair.kind, pair.after.name, new.name, new.type, _default(new))
     label = f"{pair.after.name}.{new.name}"
     change = f"adding required property '{label}' requires a backfill and"
-    return refused(f"{pair.kind}:{label}", change, code=NEW_REQUIRED)
+    return refused(f"{pair.kind}:{label}", change, code=NEW_REQUIRED, remedy="with @default(…) the rows get a value")
+
+
+def _default(prop: Property) -> Literal | None:
+    """The default as it is written, of a property that has one."""
+    written = next((each.value for each in prop.annotations if each.name == "default"), None)
+    return None if prop.default is None else written
 
 
 def _kept_property(pair: TypePair, before: Property, after: Property) -> Iterator[MigrationStep]:
@@ -86,11 +92,14 @@ def _kept_property(pair: TypePair, before: Property, after: Property) -> Iterato
     if _embed_changed(pair, before, after):
         remedy = "rebuild the graph so stored vectors and their declared embedding space cannot diverge"
         yield refused(entity, f"changing @embed source or model for '{owner}.{name}'", remedy=remedy)
-    if before.description != after.description:
-        texts = tuple(each for each in after.annotations if each.name == "description")
-        yield UpdatePropertyMetadata(pair.kind, owner, name, texts)
+    if _metadata_of(before) != _metadata_of(after):
+        yield UpdatePropertyMetadata(pair.kind, owner, name, _metadata_of(after))
     if opaque(before.annotations) != opaque(after.annotations):
         yield refused(entity, "changing annotations beyond @description/@instruction")
+
+
+def _metadata_of(prop: Property) -> tuple[Annotation, ...]:
+    return tuple(each for each in prop.annotations if each.name in ("default", "description"))
 
 
 def _is_inherited(type_: object, name: str) -> bool:
@@ -232,25 +241,6 @@ def _node_rules(node: NodeType) -> set[ConstraintRule]:
     return found if node.key is None else found | {ConstraintRule("key", node.key)}
 
 
-def bounds_text(bounds: RangeRule) -> str:
-    """The bounds of a ``@range`` as they are written: ``0..9``, ``0.5..``."""
-    low, high = ("" if bound is None else literal_text(bound) for bound in (bounds.low, bounds.high))
-    return f"{low}..{high}"
-
-
-def literal_text(value: Literal) -> str:
-    """A value as it is written in the language."""
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case str():
-            return f'"{value.translate(_ESCAPES)}"'
-        case float():
-            digits = format(Decimal(repr(value)), "f")  # the language has no exponents
-            return digits if "." in digits else f"{digits}.0"
-    return str(value)
-
-
 def _on_properties(type_: Type) -> set[ConstraintRule]:
     """The constraints that are written behind a property."""
     return {
@@ -264,31 +254,47 @@ def _on_properties(type_: Type) -> set[ConstraintRule]:
 _METADATA = frozenset({"description", "instruction"})
 
 
-def steps_between(matching: Matching, mode: DropMode) -> tuple[MigrationStep, ...]:
-    """Every step of the change, refused ones included."""
-    return tuple(step for kind in KINDS for step in _steps_of_kind(matching, kind, mode))
+def steps_between(matching: Matching, mode: DropMode, empty: Container[str] = ()) -> tuple[MigrationStep, ...]:
+    """Every step of the change, refused ones included.
+
+    Args:
+        empty: table keys of accepted types without rows.
+    """
+    return tuple(step for kind in KINDS for step in _steps_of_kind(matching, kind, mode, empty))
 
 
-def _steps_of_kind(matching: Matching, kind: TypeKind, mode: DropMode) -> Iterator[MigrationStep]:
+def _steps_of_kind(
+    matching: Matching, kind: TypeKind, mode: DropMode, empty: Container[str]
+) -> Iterator[MigrationStep]:
     prefix = f"{kind}:"
     for entity in sorted(each for each in (*matching.pairs, *matching.added) if each.startswith(prefix)):
         if entity in matching.added:
             yield AddType(kind, entity.removeprefix(prefix))
         else:
-            yield from _steps_of_type(matching, matching.pairs[entity], mode)
+            yield from _steps_of_type(matching, matching.pairs[entity], mode, empty)
     for entity in sorted(each for each in matching.dropped if each.startswith(prefix)):
         name = entity.removeprefix(prefix)
         yield refused(entity, f"removing interface '{name}'") if kind == "interface" else DropType(kind, name, mode)
 
 
-def _steps_of_type(matching: Matching, pair: TypePair, mode: DropMode) -> Iterator[MigrationStep]:
+def _steps_of_type(
+    matching: Matching, pair: TypePair, mode: DropMode, empty: Container[str]
+) -> Iterator[MigrationStep]:
     if pair.before.name != pair.after.name:
         yield RenameType(pair.kind, pair.before.name, pair.after.name)
     if not isinstance(pair.before, InterfaceType) and not isinstance(pair.after, InterfaceType):
         yield from _metadata(pair.kind, pair.after.name, pair.before.annotations, pair.after.annotations)
     yield from _header(matching, pair)
-    yield from property_steps(pair, mode)
+    yield from property_steps(pair, mode, _is_empty(matching, pair, empty))
     yield from rule_steps(pair)
+
+
+def _is_empty(matching: Matching, pair: TypePair, empty: Container[str]) -> bool:
+    """Whether no row has the properties of a type; those of an interface are in the tables of its nodes."""
+    if pair.kind != "interface":
+        return f"{pair.kind}:{pair.before.name}" in empty
+    nodes = (each.before for each in matching.pairs.values() if isinstance(each.before, NodeType))
+    return all(f"node:{node.name}" in empty for node in nodes if pair.before.name in node.implements)
 
 
 def _metadata(

@@ -18,7 +18,6 @@ from omnigraph.schema.evolve.migration_steps import TypeKind
 from omnigraph.schema.parse_schema import parse_schema
 from omnigraph.schema.scanner import SchemaText
 from omnigraph.schema.schema_warnings import SchemaFinding
-from omnigraph.schema.syntax import AnnotationSyntax, SchemaSyntax
 
 
 class HintPlaces:
@@ -41,23 +40,8 @@ class HintPlaces:
     @cached_property
     def _offsets(self) -> dict[str, int]:
         return {
-            entity: each.at
-            for entity, each in _annotations_of(parse_schema(self._source))
-            if each.name == "rename_from"
+            entity: each.at for entity, each in parse_schema(self._source).annotations() if each.name == "rename_from"
         }
-
-
-def _annotations_of(syntax: SchemaSyntax) -> Iterator[tuple[str, AnnotationSyntax]]:
-    for kind, declarations in (("interface", syntax.interfaces), ("node", syntax.nodes), ("edge", syntax.edges)):
-        for declared in declarations:
-            entity = f"{kind}:{declared.name.text}"
-            yield from _named(entity, getattr(declared, "annotations", ()))
-            for each in declared.properties:
-                yield from _named(f"{entity}.{each.name}", each.annotations)
-
-
-def _named(entity: str, annotations: Iterable[AnnotationSyntax]) -> Iterator[tuple[str, AnnotationSyntax]]:
-    return ((entity, each) for each in annotations)
 
 
 Type: TypeAlias = InterfaceType | NodeType | EdgeType

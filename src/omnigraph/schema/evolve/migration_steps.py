@@ -11,7 +11,9 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from omnigraph.schema.catalog import Annotation, PropertyType
-from omnigraph.schema.ir import annotations_ir, type_ir
+from omnigraph.schema.catalog import Literal as Value
+from omnigraph.schema.ir import type_ir
+from omnigraph.schema.literals import literal_text
 
 TypeKind: TypeAlias = Literal["interface", "node", "edge"]
 DropMode: TypeAlias = Literal["soft", "hard"]
@@ -79,8 +81,12 @@ def _json(value: Any) -> Any:
     if isinstance(value, PropertyType):
         return type_ir(value)
     if isinstance(value, tuple):
-        return annotations_ir(value) if value and isinstance(value[0], Annotation) else list(value)
+        return [_annotation(each) if isinstance(each, Annotation) else each for each in value]
     return value
+
+
+def _annotation(annotation: Annotation) -> dict[str, Any]:
+    return {"name": annotation.name, "value": annotation.value, "keywords": dict(annotation.keywords)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +116,15 @@ class RenameType(_StepBase):
 
 @dataclass(frozen=True, slots=True)
 class AddProperty(_OfProperty):
-    """A new nullable property; existing rows hold null."""
+    """A new property; existing rows hold its default or null. Without either, the type has no rows."""
 
     kind: ClassVar[str] = "add_property"
     property_type: PropertyType
+    default: Value | None = None
 
     def line(self) -> str:
-        return f"add property {self.label} ({self.property_type}) on {self.owner}"
+        default = "" if self.default is None else f", default {literal_text(self.default)}"
+        return f"add property {self.label} ({self.property_type}{default}) on {self.owner}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +210,7 @@ class UpdateTypeMetadata(_StepBase):
 
 @dataclass(frozen=True, slots=True)
 class UpdatePropertyMetadata(_OfProperty):
-    """``@description`` of a property as it is from now on."""
+    """``@description`` and ``@default`` of a property as they are from now on; no row changes."""
 
     kind: ClassVar[str] = "update_property_metadata"
     annotations: tuple[Annotation, ...]

@@ -139,7 +139,7 @@ def _numbering(config: StageConfig, staging: Staging, again: list[Any]) -> Calla
                 seen = dict.fromkeys(keys, 0)
                 wanted = {key: np.sort(np.fromiter(positions, np.int64)) for key, positions in keys.items()}
                 told = []
-                for parsed in ParsedSplit(config.catalog, config.parts[part], split, before[task] + 1, config.most):
+                for parsed in ParsedSplit(config.catalog, config.parts[part], split, before[task] + 1, config.reading):
                     for key in keys:
                         for rows in parsed.rows.get(key, ()):
                             lines = rows.rows.column(LINE).to_numpy()

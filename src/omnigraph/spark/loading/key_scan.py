@@ -325,7 +325,7 @@ def is_small_against(handle: LanceTable, column: str, values: int, stored: Seque
     most = sum(piece.rows for piece in stored) * limits.INDEX_LOOKUP_SHARE
     if values > most or not is_understood(handle.schema.field(column).type):
         return False
-    missing = set(missing_parts(handle, column, _BTREE)[0])
+    missing = set(missing_parts(handle, column, _BTREE))
     return values + sum(piece.rows for piece in stored if piece.fragment in missing) <= most
 
 

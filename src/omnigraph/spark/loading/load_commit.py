@@ -6,11 +6,13 @@ commit shows it. A load that fails removes its files; one that is killed leaves 
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from omnigraph.errors import ReadSetChanged, TypeNotFound
+from omnigraph.history.branch_load import stored_matches
 from omnigraph.progress import ProgressListener, Stage
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.compiled_schema import CompiledSchema
@@ -24,7 +26,9 @@ from omnigraph.storage.commit.preparation import Prepared, PreparedTable, Worksp
 from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
 from omnigraph.storage.graph_store import GraphStore
-from omnigraph.storage.metadata.manifest import Commit
+from omnigraph.storage.metadata.holds import claim, kept, require_claim
+from omnigraph.storage.metadata.manifest import Commit, ManifestSnapshot
+from omnigraph.storage.objects.object_store import Location, ObjectStore
 from omnigraph.storage.tables.datasets import TableVersion
 from omnigraph.storage.tables.task_staging import (
     StageTable,
@@ -35,18 +39,20 @@ from omnigraph.storage.tables.task_staging import (
 )
 from omnigraph.write.change import Mode, type_of
 from omnigraph.write.load.gather import LoadRequest
+from omnigraph.write.load.valid_rows import Reading
 from omnigraph.write.load.violations import Violation
 
 
 @dataclass(frozen=True, slots=True)
 class LoadTarget:
-    """Where a load writes, and under which name it can be found again."""
+    """Where a load writes, under which name it can be found again, and what its author says about it."""
 
     store: GraphStore
     schema: CompiledSchema
     branch: str
     actor: str | None
     job_id: str
+    message: str | None = None
 
     @property
     def catalog(self) -> Catalog:
@@ -59,15 +65,20 @@ class StageTables:
 
     Attributes:
         identity: of the branch; another branch may have its name by the time of the commit.
+        base: the state that the load began with.
+        claim: the object that keeps cleanups from the files that are staged, and from that state.
     """
 
     tables: Mapping[str, StageTable]
     identity: str
+    base: ManifestSnapshot | None = None
+    claim: str | None = None
 
     @classmethod
     def of(cls, store: GraphStore, branch: str, keys: Iterable[str]) -> StageTables:
         """The tables of those keys that the branch has. It gets its own lineage of each."""
         snapshot = store.snapshot(branch)
+        claimed = claim(store.location, store.objects, snapshot)
         workspace = Workspace(store, snapshot)
         tables = {}
         for key in sorted(keys):
@@ -75,7 +86,22 @@ class StageTables:
                 pin, handle = workspace.writable(key)
                 version = TableVersion(pin.location, pin.branch, handle.version)
                 tables[key] = StageTable(store.location, version)
-        return cls(tables, snapshot.identity)
+        return cls(tables, snapshot.identity, snapshot, claimed)
+
+    def reading(self, store: GraphStore, schema: CompiledSchema, request: LoadRequest) -> Reading:
+        """How tasks read rows: those of a merge may mean rows of the state that the load began with."""
+        base = self.base if request.mode is Mode.MERGE else None
+        return replace(request.reading, stored=stored_matches(store, schema, request, base))
+
+    @contextlib.contextmanager
+    def claimed(self, location: Location, *, last: bool = False) -> Iterator[None]:
+        """Inside, the claim is renewed; nobody needs it after the last such block."""
+        hold = kept(location, ObjectStore(location), self.claim) if self.claim is not None else None
+        try:
+            yield
+        finally:
+            if hold is not None:
+                (hold.release if last else hold.leave)()
 
     def remove(self, staging: Staging) -> None:
         """Remove everything that was staged."""
@@ -117,7 +143,15 @@ class LoadCommit:
         target = self._target
         self.checked.found = found
         with Stage("commit", self._report, self.timings) as stage:
-            write = Write(target.branch, WriterKind.LOAD, target.actor, self._prepare, schema=target.schema.hash)
+            write = Write(
+                target.branch,
+                WriterKind.LOAD,
+                target.actor,
+                self._prepare,
+                base=self._tables.base if self._request.keeps else None,
+                schema=target.schema.hash,
+                message=target.message,
+            )
             commit = run(target.store, write).commit
             stage.rows = self._staging.rows
             stage.elsewhere = self.timings.get("check", 0.0)
@@ -136,6 +170,8 @@ class LoadCommit:
 
     def _prepare(self, workspace: Workspace) -> Prepared[None]:
         self._require_same_lineage(workspace)
+        if self._tables.claim is not None:  # whoever took it away has moved the head since
+            require_claim(workspace.store.objects, self._tables.claim)
         with Stage("check", self._report, self.timings) as stage:
             rules = LoadCheck(self._cluster, self._config, self._staging, self._request, workspace, self._tables.tables)
             self.checked = rules.check(self.checked.found, stage)
@@ -176,6 +212,7 @@ class LoadCommit:
             self._note(key, done.fragments)
             after = pin.row_count + rows - done.rows
             staged = staged_update(handle, done.fragments, done.changed, done.removed, after)
+            staged = replace(staged, updated=done.rows)
             if not done.rows:
                 staged = staged_append(handle, done.fragments, after)
         else:
@@ -186,7 +223,7 @@ class LoadCommit:
                 if overwrites
                 else staged_append(handle, fragments, pin.row_count + rows)
             )
-        return PreparedTable(pin, handle, staged, reads_rows=overwrites)
+        return PreparedTable(pin, handle, staged, reads_rows=overwrites or self._request.keeps)
 
     def _note(self, key: str, fragments: Sequence[str]) -> None:
         """Remember what was written, and what the commit will show of it."""

@@ -5,6 +5,7 @@ What the executors write is invisible until the commit, which `load_commit.py` m
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -18,13 +19,14 @@ from omnigraph.spark.cluster import Cluster
 from omnigraph.spark.loading.load_commit import LoadCommit, LoadTarget, StageTables
 from omnigraph.spark.loading.splits import splits_of, tasks_of
 from omnigraph.spark.loading.stage_task import StageConfig, stage_frame, stage_splits
-from omnigraph.spark.loading.staged import Staging, most_violations
+from omnigraph.spark.loading.staged import Staging
 from omnigraph.spark.messages import MESSAGE_DDL, StagingMessage, decode
 from omnigraph.storage.metadata.manifest import Commit
 from omnigraph.storage.objects import user_files
 from omnigraph.write.load.gather import LoadRequest, OnError
 from omnigraph.write.load.load_source import Format, Part
 from omnigraph.write.load.tabular import parse_part
+from omnigraph.write.load.valid_rows import Reading
 from omnigraph.write.load.violations import Violation
 
 
@@ -49,6 +51,11 @@ class LoadJob:
         self._staging = Staging([part.name for part in parts])
         self._found: list[Violation] = []
         self._commit: LoadCommit | None = None
+        self._claims = contextlib.ExitStack()
+
+    def end(self) -> None:
+        """Nobody needs what was staged any more, or it is published."""
+        self._claims.close()
 
     def read(self) -> None:
         """Stage every row that is valid alone, or raise what is wrong with the input."""
@@ -57,14 +64,18 @@ class LoadJob:
             numbers = [number for number, part in enumerate(self._parts) if part.table is None]
             target = self._target
             self._tables = StageTables.of(target.store, target.branch, _table_keys(target.catalog, self._parts))
+            self._claims.enter_context(self._tables.claimed(target.store.location, last=True))
             self._config = StageConfig(
                 target.catalog,
                 tuple(_portable(part) for part in self._parts),
                 tuple(replace(split, part=numbers[split.part]) for split in splits),
                 self._tables.tables,
-                most_violations(self._request),
+                self._tables.reading(target.store, target.schema, self._request),
                 self._request.on_error is OnError.REJECT,
             )
+            for part in self._parts:
+                if part.type is not None:
+                    self._staging.counts.setdefault(part.type.table_key, 0)
             self._read_files(stage)
             for number, part in enumerate(self._parts):
                 if part.table is not None:
@@ -119,8 +130,7 @@ class LoadJob:
         if type_ is None:
             raise TypeNotFound(f"{part.name} does not say which type its rows have")
         columns = pa.schema([(name, pa.string()) for name in part.table.columns]).empty_table()
-        list(parse_part(Part(part.name, Format.ARROW, type_, columns), 1))  # refuses unknown columns
-        self._staging.counts.setdefault(type_.table_key, 0)
+        list(parse_part(Part(part.name, Format.ARROW, type_, columns), Reading()))  # refuses unknown columns
         plain = replace(part, table=None)
         frame = part.table.mapInArrow(stage_frame(self._config, plain), MESSAGE_DDL)
         self._staging.take(number, (), decode(self._cluster.collect(frame, stage), StagingMessage))

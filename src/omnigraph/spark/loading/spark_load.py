@@ -20,13 +20,15 @@ from omnigraph.spark.cluster import Cluster
 from omnigraph.spark.loading.load_commit import LoadTarget
 from omnigraph.spark.loading.load_job import LoadJob
 from omnigraph.spark.session import active_session, require_spark
+from omnigraph.spark.upkeep_tasks import after_load
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import commit_log
 from omnigraph.storage.metadata.manifest import Commit
 from omnigraph.upkeep.indexes import ensure_indices
+from omnigraph.write.arrow_rows import is_rows
 from omnigraph.write.load.gather import LoadRequest, request_of
 from omnigraph.write.load.load_result import LoadResult
-from omnigraph.write.load.load_source import Part, is_arrow, parts_of
+from omnigraph.write.load.load_source import Part, left_out, parts_of
 from omnigraph.write.load.violations import rejects_table
 
 ENGINE = "spark"
@@ -48,7 +50,10 @@ def load(
     max_rejects: int | None = None,
     format: str | None = None,
     type: str | None = None,
+    columns: Literal["replace", "keep"] = "replace",
+    times: Literal["exact", "round"] = "exact",
     job_id: str | None = None,
+    message: str | None = None,
     progress: bool | ProgressListener | None = None,
 ) -> LoadResult:
     """Load files or DataFrames on Spark as one commit: all of it or nothing.
@@ -61,18 +66,21 @@ def load(
         max_rejects: more rejected rows than this refuse the load after all.
         format: ``jsonl``, ``json``, ``parquet`` or ``csv`` for files whose suffix does not say it.
         type: type of the rows when the source does not name one.
+        columns: of a ``merge``: ``replace`` makes null what the input does not have, ``keep`` leaves it as it is.
+        times: ``exact`` refuses times finer than a millisecond, ``round`` rounds them.
         job_id: name of the job. A job of this name that was committed on the branch is not done again.
+        message: what to say about it in the history.
         progress: True or False to show progress or not, or a function that is told; by default a bar on a terminal.
     """
     require_spark()
-    request = request_of(source, mode, on_error, max_rejects, format=format, type=type)
+    request = request_of(source, mode, on_error, max_rejects, times, columns, format=format, type=type)
     base = known_branch(from_) if from_ is not None else None
     internals = graph.internals
-    destination = LoadDestination(known_branch(branch), base, internals.actor)
+    destination = LoadDestination(known_branch(branch), base, internals.actor, ids.commit_message(message))
     store, schema = internals.writer(), internals.schema_for_rows(destination.branch, base)
     catalog = schema.catalog
     store.branch_ref(base if base is not None else destination.branch)
-    parts = [_frame(part) for part in parts_of(catalog, source, format, type, _is_table)]
+    parts = [_frame(part) for part in parts_of(catalog, request.source, format, type, _is_table)]
     with reporter(progress) as report:
         done = _finished(store, destination, job_id) if job_id else None
         if done is not None:
@@ -81,7 +89,14 @@ def load(
         created = make_branch(store, destination)
         job = LoadJob(
             cluster,
-            LoadTarget(store, schema, destination.branch, destination.actor, job_id or ids.new_ulid()),
+            LoadTarget(
+                store,
+                schema,
+                destination.branch,
+                destination.actor,
+                job_id or ids.new_ulid(),
+                destination.message,
+            ),
             request,
             parts,
             report,
@@ -96,19 +111,27 @@ def load(
             if created:
                 unmake_branch(store, destination.branch)
             raise
+        finally:
+            job.end()
         result = _result(destination, request, commit, job.counts, job.rejected, created, job.timings)
-        return with_indexes(result, lambda name: ensure_indices(store, internals.schemas, name).commit, report)
+        return with_indexes(
+            result, lambda name: ensure_indices(store, internals.schemas, name, after_load).commit, report
+        )
 
 
 def _is_table(value: Any) -> bool:
-    return is_arrow(value) or is_frame(value)
+    return is_frame(value) or is_rows(value)
 
 
 def _frame(part: Part) -> Part:
-    """Arrow tables travel to Spark as DataFrames would."""
+    """What tasks on other machines can read: files by their names, and DataFrames."""
+    if part.stream is not None:
+        raise InputError(f"{part.name} is an open file of this process", hint="pass its path, or engine='embedded'")
     if part.table is None or is_frame(part.table):
         return part
-    raise InputError(f"rows of {part.name} are an Arrow table", hint="pass engine='embedded', or a Spark DataFrame")
+    raise InputError(
+        f"rows of {part.name} are in the memory of this process", hint="pass engine='embedded', or a Spark DataFrame"
+    )
 
 
 def _finished(store: GraphStore, destination: LoadDestination, job_id: str) -> Commit | None:
@@ -141,4 +164,5 @@ def _result(
         actor=destination.actor,
         timings=timings,
         engine=ENGINE,
+        left_out=left_out(request.source),
     )

@@ -7,10 +7,8 @@ count from its own beginning, unless the caller knows how many lines come before
 
 from __future__ import annotations
 
-import gzip
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -21,10 +19,11 @@ from omnigraph import limits
 from omnigraph.errors import InputError
 from omnigraph.schema.catalog import Catalog
 from omnigraph.storage.objects import user_files
-from omnigraph.write.load.line_blocks import Block, is_gzip, lines_of, read_errors
+from omnigraph.write.load.line_blocks import Block, is_gzip, lines_of, open_text, read_errors, without_mark
 from omnigraph.write.load.load_source import Format, Part
 from omnigraph.write.load.parse_lines import Dialect, Parsed, parse_block
 from omnigraph.write.load.tabular import parse_part
+from omnigraph.write.load.valid_rows import Reading
 
 #: Pieces of a load per core: enough that the last ones do not leave cores idle, few enough that tables stay large.
 _SPLITS_PER_CORE = 3
@@ -123,17 +122,16 @@ _PIECE = 1 << 16
 class ParsedSplit:
     """The parsed blocks of a split, and how many lines there were."""
 
-    def __init__(self, catalog: Catalog, part: Part, split: Split, first_line: int, most: int) -> None:
-        self._dialect = Dialect(catalog, part.type, most)
+    def __init__(self, catalog: Catalog, part: Part, split: Split, first_line: int, reading: Reading) -> None:
+        self._dialect = Dialect(catalog, part.type, reading)
         self._part = part
         self._split = split
         self._first = first_line
-        self._most = most
         self.count = 0
 
     def __iter__(self) -> Iterator[Parsed]:
         if self._part.format not in (Format.JSONL, Format.JSON):
-            yield from parse_part(self._part, self._most, self._split.groups, self._split.first_row)
+            yield from parse_part(self._part, self._dialect.reading, self._split.groups, self._split.first_row)
             return
         for block in self._blocks():
             self.count += block.data.count(b"\n")
@@ -141,14 +139,12 @@ class ParsedSplit:
 
     def _blocks(self) -> Iterator[Block]:
         name = self._part.name
+        if self._split.start is None or self._split.end is None:
+            with open_text(name, self._part.options) as text:
+                yield from lines_of(text, name)
+            return
         with read_errors(name), user_files.open_file(name, self._part.options) as raw:
-            if self._split.start is not None and self._split.end is not None:
-                yield from lines_of(_Range(raw, self._split.start, self._split.end), name)
-            elif is_gzip(raw):
-                with closing(gzip.GzipFile(fileobj=raw)) as stream:
-                    yield from lines_of(stream, name)
-            else:
-                yield from lines_of(raw, name)
+            yield from lines_of(_Range(raw, self._split.start, self._split.end), name)
 
 
 class _Range:
@@ -163,6 +159,8 @@ class _Range:
             raw.seek(start - 1)
             self._at = start - 1 + _to_line_end(raw)
             raw.seek(self._at)
+        else:
+            self._at = without_mark(raw).tell()
         self._done = self._at >= end
 
     def read(self, size: int, /) -> bytes:

@@ -31,7 +31,7 @@ from omnigraph.storage.tables.task_staging import StageTable, rows_of, write_row
 from omnigraph.write.load.load_source import Format, Part
 from omnigraph.write.load.parse_lines import Parsed
 from omnigraph.write.load.tabular import parse_part
-from omnigraph.write.load.valid_rows import LINE, RowBatch
+from omnigraph.write.load.valid_rows import LINE, Reading, RowBatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class StageConfig:
 
     Attributes:
         tables: where rows of each table key are staged.
-        most: bad rows after which a task stops looking.
+        reading: how rows are read; a task stops looking after its most bad rows.
         keeps: bad rows are left out; otherwise the first one ends the writing.
     """
 
@@ -48,7 +48,7 @@ class StageConfig:
     parts: tuple[Part, ...]
     splits: tuple[Split, ...]
     tables: Mapping[str, StageTable]
-    most: int
+    reading: Reading
     keeps: bool
     first_lines: Mapping[int, int] = field(default_factory=dict)
 
@@ -81,28 +81,29 @@ def stage_partition(config: StageConfig, part: Part, batches: Iterator[pa.Record
 
     context = TaskContext.get()
     number = context.partitionId() if context is not None else 0
-    yield from _stage(config, [(number, _Frame(part, batches, config.most))])
+    yield from _stage(config, [(number, _Frame(part, batches, config.reading))])
 
 
 class _Frame:
     """Parsed batches of one partition; rows are numbered within it."""
 
-    def __init__(self, part: Part, batches: Iterator[pa.RecordBatch], most: int) -> None:
+    def __init__(self, part: Part, batches: Iterator[pa.RecordBatch], reading: Reading) -> None:
         self._part = part
         self._batches = batches
-        self._most = most
+        self._reading = reading
         self.count = 0
 
     def __iter__(self) -> Iterator[Parsed]:
         for batch in self._batches:
             part = Part(self._part.name, Format.ARROW, self._part.type, pa.Table.from_batches([batch]))
-            yield from parse_part(part, self._most, first_row=self.count + 1)
+            yield from parse_part(part, self._reading, first_row=self.count + 1)
             self.count += batch.num_rows
 
 
 def _parsed(config: StageConfig, number: int) -> ParsedSplit:
     split = config.splits[number]
-    return ParsedSplit(config.catalog, config.parts[split.part], split, config.first_lines.get(number, 1), config.most)
+    first = config.first_lines.get(number, 1)
+    return ParsedSplit(config.catalog, config.parts[split.part], split, first, config.reading)
 
 
 def _stage(config: StageConfig, splits: Iterable[tuple[int, ParsedSplit | _Frame]]) -> Iterator[StagingMessage]:
@@ -114,7 +115,7 @@ def _stage(config: StageConfig, splits: Iterable[tuple[int, ParsedSplit | _Frame
             for parsed in parsed_blocks:
                 found += len(parsed.violations)
                 yield from (RowRefused.of(number, each) for each in parsed.violations)
-                if found >= config.most:
+                if found >= config.reading.most:
                     break
                 if not config.tables or (found and not config.keeps):
                     buffers.clear()  # only looking for further violations now

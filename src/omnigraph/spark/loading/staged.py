@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
-from omnigraph import limits
 from omnigraph.errors import OmniGraphError
 from omnigraph.spark.loading.key_scan import StagedPiece
 from omnigraph.spark.messages import FragmentStaged, RowRefused, SplitFailed, SplitRead, StagingMessage
@@ -107,7 +106,7 @@ class Staging:
 
     def refuse(self, request: LoadRequest) -> list[Violation]:
         """Raise what an embedded load of the same input raises while it reads; else the violations, in order."""
-        most = most_violations(request)
+        most = request.reading.most
         gathered: list[Violation] = []
         for split in sorted({*self.found, *self.fatal}):
             gathered += self.found.get(split, [])
@@ -151,8 +150,3 @@ class Staging:
                 return origin.split, origin.first + offset
             offset -= origin.rows
         raise AssertionError("a place outside its fragment")
-
-
-def most_violations(request: LoadRequest) -> int:
-    """Bad rows after which a load stops looking."""
-    return request.tolerated + 1 if request.on_error is OnError.REJECT else limits.LOAD_COUNTED_VIOLATIONS

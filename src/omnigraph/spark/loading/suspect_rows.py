@@ -30,6 +30,7 @@ from omnigraph.text_hash import hash_texts
 from omnigraph.write.change import Change, Mode, Resolved, resolve, type_of
 from omnigraph.write.load.commit_load import candidates_of, placed_error, violations_of
 from omnigraph.write.load.gather import FILE, Gathered, LoadRequest
+from omnigraph.write.load.record_lines import RecordLines
 from omnigraph.write.load.reject import Rejection
 from omnigraph.write.load.valid_rows import LINE
 from omnigraph.write.load.violations import Violation
@@ -106,6 +107,9 @@ class SuspectCheck:
         places = {key: rows[key].column(PLACE).to_pylist() for key in keys}
         lines = lines_of_rows(context.cluster, context.order, context.staging, places)
         self._gathered = Gathered(files=context.staging.files, fresh=context.staging.fresh & set(keys))
+        for part in context.order.parts:
+            begins = RecordLines.of(part)
+            self._gathered.lines |= {} if begins is None else {part.name: begins}
         for key in keys:
             where = [lines[key, place] for place in places[key]]
             table = rows[key].drop_columns([PLACE])

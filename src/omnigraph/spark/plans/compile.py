@@ -21,7 +21,7 @@ from omnigraph.spark.plans.context import Context
 from omnigraph.spark.plans.finish import finish
 from omnigraph.spark.plans.mentioned import refuse_search
 from omnigraph.spark.plans.steps import Bindings, run_steps
-from omnigraph.storage.objects.user_files import text_of
+from omnigraph.storage.objects.user_text import text_of
 
 #: The engine's other rules save work that Spark does not do or plans by itself.
 RULES: tuple[Rule, ...] = (join_order, predicate_pushdown, semi_join)

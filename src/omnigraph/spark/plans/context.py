@@ -46,7 +46,7 @@ class Context:
     def __post_init__(self) -> None:
         for variable, name in properties_of(self.query):
             known = self._properties.setdefault(variable.name, [])
-            if name not in known:
+            if name not in (ID, *known):
                 known.append(name)
 
     def value(self, operand: ParamRef | Constant | Now) -> Any:

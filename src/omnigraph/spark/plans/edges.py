@@ -39,11 +39,14 @@ def _once(traversal: Traversal, edges: DataFrame) -> DataFrame:
 
 
 def _edges(context: Context, traversal: Traversal, source: str, target: str) -> DataFrame:
-    columns = {_SRC: source, _DST: target}
-    if traversal.edge is not None:
-        edge = traversal.edge
-        columns |= {stored: context.name(edge, stored) for stored in context.stored_columns(edge)}
-    return context.table(f"edge:{traversal.edge_type}", columns)
+    key, columns = f"edge:{traversal.edge_type}", {_SRC: source, _DST: target}
+    edge = traversal.edge
+    if edge is None:
+        return context.table(key, columns)
+    stored = context.stored_columns(edge)
+    ends = {context.name(edge, each): F.col(columns[each]) for each in stored if each in (_SRC, _DST)}
+    columns |= {each: context.name(edge, each) for each in stored if each not in (_SRC, _DST)}
+    return context.table(key, columns).withColumns(ends)  # the ends once more, under the names of the variable
 
 
 def count_of(context: Context, traversal: Traversal) -> int:

@@ -5,10 +5,14 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from omnigraph.engine.exact_sums import overflow_message
+from omnigraph.integers import INTEGER_BOUNDS
 from omnigraph.query.plan import Plan
+from omnigraph.query.plan.explain import expression_text
 from omnigraph.query.typed import Aggregate, Expression, Operand, ParamRef, SortKey
 from omnigraph.spark.plans.context import Context
 from omnigraph.spark.plans.predicates import as_column, side
+from omnigraph.spark.plans.values import literal
 from omnigraph.spark.types import spark_type_of
 
 
@@ -53,15 +57,26 @@ def _aggregate(context: Context, aggregate: Aggregate) -> Column:
     column = _operand(context, argument)
     match aggregate.function:
         case "count":
-            return F.count(column)
+            return F.count_distinct(column) if aggregate.distinct else F.count(column)
         case "sum":
-            return F.sum(column.cast("double"))
+            scalar = aggregate.type.scalar
+            return _exact_sum(aggregate, column) if scalar.is_integer else F.sum(column.cast("double"))
         case "avg":
             return F.avg(column.cast("double"))
         case "min":
             return F.min(column)
         case _:
             return F.max(column)
+
+
+def _exact_sum(aggregate: Aggregate, column: Column) -> Column:
+    """The sum of integers, or an error in the words of the engine."""
+    scalar = aggregate.type.scalar
+    bounds = INTEGER_BOUNDS[scalar]
+    total = F.sum(column.cast("decimal(38,0)"))
+    refusal = F.raise_error(F.lit(overflow_message(expression_text(aggregate), scalar)))
+    fits = total.isNull() | total.between(literal(bounds.low), literal(bounds.high))
+    return F.when(fits, total).otherwise(refusal)
 
 
 def _ordered(order: tuple[SortKey, ...], frame: DataFrame, names: list[str]) -> DataFrame:

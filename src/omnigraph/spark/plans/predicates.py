@@ -111,13 +111,13 @@ def _list_contains(lists: Side, wanted: Side) -> Column:
 
 def _is_in(context: Context, predicate: IsIn) -> Column:
     operand = side(context, predicate.operand)
-    if isinstance(predicate.choices, ParamRef):
-        chosen = context.value(predicate.choices)
-        if chosen is None:
-            return _unknown()
-        choices: list[Side] = [Fixed(each) for each in chosen]
-    else:
+    if isinstance(predicate.choices, tuple):
         choices = [side(context, choice) for choice in predicate.choices]
+    else:
+        chosen = side(context, predicate.choices)
+        if not isinstance(chosen, Fixed) or chosen.value is None:
+            return _unknown()
+        choices = [Fixed(each) for each in chosen.value]
     choices = [each for each in choices if not (isinstance(each, Fixed) and each.value is None)]
     if isinstance(operand, Fixed) and operand.value is None:
         return _unknown()

@@ -26,10 +26,17 @@ from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import manifest
 from omnigraph.storage.metadata.manifest import Pin
 from omnigraph.storage.objects import object_store
-from omnigraph.storage.objects.native_libraries import READ_EXCEPTIONS, STORE_EXCEPTIONS, CommitConflictError, reason
-from omnigraph.storage.tables.datasets import is_ours, maker, version_file
+from omnigraph.storage.objects.native_libraries import (
+    READ_EXCEPTIONS,
+    STORE_EXCEPTIONS,
+    CommitConflictError,
+    reason,
+    store_errors,
+)
+from omnigraph.storage.tables.datasets import maker, version_file
 from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.stage_rows import StagedTransaction
+from omnigraph.storage.tables.version_steps import are_explained, are_ours, stands_as
 
 #: The table could not be looked at.
 _LOOK_FAILURES: tuple[type[Exception], ...] = (StorageError, *READ_EXCEPTIONS)
@@ -71,30 +78,41 @@ def slot(newest: LanceTable | None, table: TableIntent) -> Slot:
 def clear_drift(store: GraphStore, pin: Pin) -> LanceTable:
     """A table at a version on top of all others with the content that the graph shows.
 
-    Versions above the one that is shown belong to writers that lost their race, or died: if all of them are ours they
-    will never be shown, except by a publish that takes the head away from whoever is here. Nobody need be waited for.
+    Versions above the one that is shown belong to writers that lost their race, or died: if they are ours they will
+    never be shown, except by a publish that takes the head away from whoever is here. Nobody need be waited for. Those
+    of other software may be passed over if they have the same rows; where even the files are the same, as after an
+    index was built, the write goes on from there.
 
     Raises:
-        UncoveredDrift: other software wrote them.
+        UncoveredDrift: other software wrote rows.
     """
     newest = store.tables.newest(pin.location, pin.branch)
-    for version in range(pin.version + 1, newest.version + 1):
-        if not is_ours(maker(newest, version)):
-            raise UncoveredDrift(pin.table_key, newest.version, pin.version)
+    if not are_explained(newest, above=pin.version):
+        raise UncoveredDrift(pin.table_key, newest.version, pin.version)
     if newest.version < pin.version:
         raise CorruptGraph(
             f"table '{pin.table_key}' is at version {newest.version}, below the {pin.version} that the graph shows",
             hint="restore its directory from a copy",
             table_key=pin.table_key,
         )
-    if newest.version == pin.version:
+    if newest.version == pin.version or _fits(newest, pin.version):
         return newest
     restored = store.tables.restore(newest, pin.version, ids.new_ulid())
     failpoints.reach("recovery.post_drift_restore")
+    if not are_explained(restored, above=newest.version):  # what came between the look and the restore
+        raise UncoveredDrift(pin.table_key, restored.version, pin.version)
     if store.location.is_local:
         uri = store.tables.uri(pin.location, pin.branch)
         object_store.sync_files([f"{uri}/{version_file(restored.version)}"], store.location.uri)
     return restored
+
+
+def _fits(newest: LanceTable, shown: int) -> bool:
+    """Whether what was staged for the version that is shown can be committed to what other software made of it."""
+    if are_ours(newest, above=shown):
+        return False
+    with store_errors("look at a table", newest):
+        return stands_as(newest, newest.checkout_version(shown))
 
 
 def commit_table(store: GraphStore, handle: LanceTable | None, table: TableIntent, operation_id: str) -> LanceTable:

@@ -19,6 +19,7 @@ from typing import Any, Generic, TypeVar
 from omnigraph import failpoints, ids, limits
 from omnigraph.errors import StorageError
 from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata.commit_note import RowCounts
 from omnigraph.storage.metadata.manifest import Commit, ManifestSnapshot, Pin, table_version_of
 from omnigraph.storage.tables.datasets import TableVersion
 from omnigraph.storage.tables.lance_types import LanceTable
@@ -86,6 +87,7 @@ class Prepared(Generic[Report_co]):
         report: comes back with the commit; belongs to exactly this preparation.
         tables: staged table commits by table key.
         pointers: pins shown as they are, without a table commit: an adopted version, a renamed type.
+        pointed: rows that pointers change, where they are known; of table commits they are known anyway.
         tombstones: table keys that disappear, with the version at which they do.
         merged: makes the commit a merge, even if no table moves.
         labels: names and values kept in the commit, e.g. the id of the job that made it.
@@ -95,6 +97,7 @@ class Prepared(Generic[Report_co]):
     report: Report_co
     tables: Mapping[str, PreparedTable] = field(default_factory=dict)
     pointers: Mapping[str, Pin] = field(default_factory=dict)
+    pointed: Mapping[str, RowCounts] = field(default_factory=dict)
     tombstones: Mapping[str, int] = field(default_factory=dict)
     merged: Merged | None = None
     schema: SchemaChange | None = None
@@ -162,10 +165,10 @@ def _forked(store: GraphStore, pin: Pin, lineage: str) -> LanceTable | None:
     if found is None or (found.parent_branch, found.parent_version) != (pin.branch, pin.version):
         return None
     handle = store.tables.at(TableVersion(pin.location, lineage, pin.version))
-    return handle if _content(handle) == _content(store.table(pin)) else None
+    return handle if content_of(handle) == content_of(store.table(pin)) else None
 
 
-def _content(handle: LanceTable) -> list[tuple[int, list[str], str | None]]:
+def content_of(handle: LanceTable) -> list[tuple[int, list[str], str | None]]:
     """What a version consists of. On a disk a branch that was made again has the name and numbers of the former one."""
     return [
         (each.fragment_id, [file.path for file in each.metadata.files], _deletions(each.metadata))

@@ -20,6 +20,7 @@ from omnigraph import failpoints, ids, limits
 from omnigraph.errors import (
     ConflictError,
     ExpectedVersionMismatch,
+    HistoricalVersionReclaimed,
     OmniGraphError,
     OutcomeUnknown,
     PreconditionFailed,
@@ -29,9 +30,10 @@ from omnigraph.errors import (
     SchemaChanged,
     StorageError,
 )
+from omnigraph.logs import COMMITS
 from omnigraph.storage.commit import sidecar
 from omnigraph.storage.commit.apply import Slot, SlotTaken, change_of, clear_drift, commit_table, slot
-from omnigraph.storage.commit.preparation import AnyPrepared, Prepared, PreparedTable, Workspace
+from omnigraph.storage.commit.preparation import AnyPrepared, Prepared, PreparedTable, Workspace, content_of
 from omnigraph.storage.commit.publish import Published, check_change
 from omnigraph.storage.commit.sidecar import CommitDraft, Pointer, Sidecar, TableIntent, Tombstone, WriterKind
 from omnigraph.storage.graph_store import GraphStore
@@ -42,6 +44,7 @@ from omnigraph.storage.objects.locks import Fence
 from omnigraph.storage.objects.native_libraries import store_errors
 from omnigraph.storage.recovery.sweep import heal_branch
 from omnigraph.storage.tables.lance_types import LanceTable
+from omnigraph.storage.tables.version_steps import are_upkeep
 
 Report = TypeVar("Report")
 
@@ -58,6 +61,10 @@ class Write(Generic[Report]):
         schema: hash of the schema that the rows were made for; under another one the write is refused. None for a
             preparation that looks at the schema of the state itself.
         recomputes_reads: ``prepare`` reads again whatever the change depends on, so a table that moved is no conflict.
+        message: what the author says about it; kept in the commit.
+        done: what the history calls it, where that is not the kind of writer that recovery sees.
+        reads: tables that the caller read to compute the change, whether it changes them or not; one whose rows are
+            others since ``base`` is a conflict.
     """
 
     branch: str
@@ -68,6 +75,35 @@ class Write(Generic[Report]):
     if_commit: str | None = None
     schema: str | None = None
     recomputes_reads: bool = False
+    reads: frozenset[str] = frozenset()
+    message: str | None = None
+    done: str | None = None
+
+    def note(self, prepared: AnyPrepared) -> dict[str, Any]:
+        """What its commit says of itself, see `metadata/commit_note.py`."""
+        counts = {} if prepared.schema else {key: _counts(table) for key, table in prepared.tables.items()}
+        counts |= {key: rows.to_dict() for key, rows in prepared.pointed.items()}
+        rows = {key: counts[key] for key in sorted(counts) if any(counts[key].values())}
+        said = {"kind": self.done or _DONE[self.kind], "message": self.message, "rows": rows}
+        return {name: value for name, value in said.items() if value}
+
+
+#: What the history calls a commit, by the kind of writer.
+_DONE = {
+    WriterKind.MUTATION: "mutation",
+    WriterKind.LOAD: "load",
+    WriterKind.SCHEMA_APPLY: "schema_change",
+    WriterKind.BRANCH_MERGE: "merge",
+    WriterKind.ENSURE_INDICES: "index_build",
+    WriterKind.OPTIMIZE: "optimize",
+}
+
+
+def _counts(table: PreparedTable) -> dict[str, int]:
+    staged = table.staged
+    deleted = table.pin.row_count if staged.overwrites else staged.deleted
+    inserted = staged.rows_after - table.pin.row_count + deleted
+    return {"inserted": inserted, "updated": staged.updated, "deleted": deleted}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +146,14 @@ def run(store: GraphStore, write: Write[Report]) -> Committed[Report]:
     for attempt in range(limits.REPREPARE_BUDGET + limits.PUBLISHER_RETRY_BUDGET + 1):
         prepared = None
         if attempt <= limits.REPREPARE_BUDGET:
-            prepared = _prepare(store, write, base)
+            try:
+                prepared = _prepare(store, write, base)
+            except (StorageError, HistoricalVersionReclaimed):
+                fresh = store.refresh(write.branch)
+                if not _moved(base, fresh):
+                    raise
+                base = fresh  # a cleanup or a dropped type removed what was being read; it is not the newest any more
+                continue
             if prepared.is_empty:
                 return Committed(None, prepared.report)
             failpoints.reach("write.after_stage")
@@ -128,13 +171,18 @@ def run(store: GraphStore, write: Write[Report]) -> Committed[Report]:
                 if prepared.is_empty:
                     return Committed(None, prepared.report)
             if not write.recomputes_reads:
-                _check_reads(first, fresh, prepared)
+                _check_reads(store, write.reads, first, fresh, prepared)
             if not _moved(base, fresh):
                 try:
                     commit = _commit(store, write, identity, fresh, prepared, fence)
+                    COMMITS.info(
+                        "commit %s on branch '%s': %s of %d tables by %s",
+                        *(commit.id, write.branch, write.kind, len(prepared.tables), write.actor or "nobody"),
+                    )
                     return Committed(commit, prepared.report)
                 except _Lost:
                     fresh = store.refresh(write.branch)
+        COMMITS.info("write on branch '%s' is computed again: another writer was faster", write.branch)
         base = fresh
     if identity.open:
         raise RecoveryRequired(
@@ -182,14 +230,34 @@ def _prepare(store: GraphStore, write: Write[Report], base: ManifestSnapshot) ->
     return prepared
 
 
-def _check_reads(first: ManifestSnapshot, fresh: ManifestSnapshot, prepared: AnyPrepared) -> None:
-    """A change that was computed from existing rows is refused when its table moved since the caller looked."""
-    for key, table in prepared.tables.items():
-        if not table.reads_rows or first.pins.get(key) == fresh.pins.get(key):
+def _check_reads(
+    store: GraphStore,
+    reads: frozenset[str],
+    first: ManifestSnapshot,
+    fresh: ManifestSnapshot,
+    prepared: AnyPrepared,
+) -> None:
+    """A change that was computed from existing rows is refused when their table moved since the caller looked."""
+    for key in sorted(reads | {key for key, table in prepared.tables.items() if table.reads_rows}):
+        if first.pins.get(key) == fresh.pins.get(key) or _same_rows(store, first, fresh, key):
             continue
         if first.version_of(key) == fresh.version_of(key):  # numbers of another lineage
             raise ReadSetChanged(f"the lineage of '{key}'", _lineage(first, key), _lineage(fresh, key))
         raise ExpectedVersionMismatch(key, first.version_of(key), fresh.version_of(key))
+
+
+def _same_rows(store: GraphStore, first: ManifestSnapshot, fresh: ManifestSnapshot, key: str) -> bool:
+    """Whether a table only got an index, or was optimized: what was computed from its rows is still right, and is
+    staged again on where they lie now."""
+    before, after = first.pins.get(key), fresh.pins.get(key)
+    if first.identity != fresh.identity:  # a branch of the same name, whose numbers say nothing
+        return False
+    if before is None or after is None or (before.location, before.branch) != (after.location, after.branch):
+        return False
+    now = store.table(after)
+    if before.version < after.version and are_upkeep(now, above=before.version):
+        return True
+    return content_of(store.table(before)) == content_of(now)
 
 
 def _lineage(snapshot: ManifestSnapshot, key: str) -> str:
@@ -267,8 +335,9 @@ def _places(store: GraphStore, prepared: AnyPrepared) -> dict[str, LanceTable | 
 
 def _place(store: GraphStore, table: PreparedTable) -> LanceTable | None:
     """A look at an object store takes a while. None for a table that the write is going to make."""
-    with store_errors(f"look at table '{table.pin.table_key}'"):
-        if table.handle is None or table.handle.latest_version == table.pin.version:
+    pin = table.pin
+    with store_errors(f"look at table '{pin.table_key}'"):
+        if table.handle is None or store.tables.newest_number(pin.location, pin.branch, table.handle) == pin.version:
             return table.handle
     return clear_drift(store, table.pin)
 
@@ -295,6 +364,7 @@ def _record(
             identity.created_at,
             merged.parent if merged else None,
             prepared.labels,
+            write.note(prepared),
         ),
         base_head=store.head_id(base),
         base_identity=base.identity,
@@ -393,9 +463,10 @@ def _settle(
 def _may_have_landed(store: GraphStore, table: TableIntent, places: dict[str, LanceTable | None]) -> bool:
     place = places[table.table_key]
     with store_errors(f"look at table '{table.table_key}'"):
-        if place is not None and int(place.latest_version) == table.expected_version:
+        location, branch = table.location or "", table.branch
+        if place is not None and store.tables.newest_number(location, branch, place) == table.expected_version:
             return False
-    newest = store.tables.newest_or_none(table.location or "", table.branch)
+    newest = store.tables.newest_or_none(location, branch)
     return slot(newest, table) is Slot.OURS
 
 

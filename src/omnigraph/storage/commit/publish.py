@@ -68,6 +68,8 @@ class GraphChange:
 
 @dataclass(frozen=True, slots=True)
 class Published:
+    """A commit that is visible, and the state it made."""
+
     commit: Commit
     snapshot: ManifestSnapshot
 
@@ -139,6 +141,7 @@ def _stage(store: GraphStore, base: ManifestSnapshot, change: GraphChange, owner
         actor=change.commit.actor,
         created_at=change.commit.created_at,
         labels=change.commit.labels,
+        note=change.commit.note,
     )
     epoch = max(owner_epoch, base.epoch)
     head = Head(commit.id, commit.parent, epoch, commit.version, change.schema or base.schema)
@@ -226,8 +229,21 @@ def _attempt(store: GraphStore, staged: StagedPublish, operation_id: str) -> Pub
     _sync_version(store, staged, handle.version)
     if handle.version != commit.version:
         return Published(commit, _newest(store, base))  # a writer without head rows came in between: fold
+    if not store.location.is_local and _is_behind(store, handle):
+        return _look(store, base, commit, _LateCommit("the place was free because a cleanup had emptied it"))
     newest = max(fragment.fragment_id for fragment in handle.get_fragments())
     return Published(commit, replace(staged.after, present_rows={newest: staged.present}, handle=handle))
+
+
+class _LateCommit(Exception):
+    """A version was made below others, where a cleanup had removed one."""
+
+
+def _is_behind(store: GraphStore, handle: LanceTable) -> bool:
+    """Whether newer versions are there. A request that was late may land in a place that was taken before and is free
+    again; then the newest state does not have its commit. On a disk the section is held, and nobody is late."""
+    with store_errors("look at the manifest"):
+        return bool(handle.latest_version != handle.version)
 
 
 def _newest(store: GraphStore, base: ManifestSnapshot) -> ManifestSnapshot:

@@ -24,12 +24,13 @@ from lance.fragment import DataFile, FragmentMetadata
 from omnigraph import failpoints, ids
 from omnigraph.errors import InternalError, StorageError, UnreadableSidecar
 from omnigraph.storage.commit.preparation import SchemaChange
+from omnigraph.storage.metadata.commit_note import note_of
 from omnigraph.storage.metadata.manifest import Commit, Pin
 from omnigraph.storage.objects.locks import RECOVERY_DIRECTORY
 from omnigraph.storage.objects.native_libraries import READ_EXCEPTIONS
 from omnigraph.storage.objects.object_store import ObjectStore
 from omnigraph.storage.tables.datasets import OPERATION
-from omnigraph.storage.tables.stage_columns import schema_from_parts, schema_to_parts
+from omnigraph.storage.tables.schema_parts import schema_from_parts, schema_to_parts
 from omnigraph.storage.tables.stage_rows import StagedTransaction
 
 #: Version of the recovery record; any other value is refused.
@@ -64,6 +65,7 @@ class CommitDraft:
     created_at: datetime
     merged_parent: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    note: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,8 @@ class Pointer:
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
+    """A table that the write takes out of the graph."""
+
     table_key: str
     version: int
     replaces: int
@@ -183,6 +187,7 @@ def _intent_to_json(sidecar: Sidecar, commit: CommitDraft) -> dict[str, Any]:
             "actor_id": commit.actor,
             "merged_parent": commit.merged_parent,
             "created_at": ids.micros(commit.created_at),
+            **commit.note,
         },
         "base": {
             "head_commit_id": sidecar.base_head,
@@ -275,6 +280,7 @@ def _read_draft(record: dict[str, Any]) -> CommitDraft:
         created_at=ids.from_micros(int(record["created_at"])),
         merged_parent=_optional(record["merged_parent"]),
         labels=_labels(record.get("labels")),
+        note=note_of(record),
     )
 
 
@@ -288,6 +294,7 @@ def _read_commit(record: dict[str, Any]) -> Commit:
         actor=_optional(record["actor_id"]),
         created_at=ids.from_micros(int(record["created_at"])),
         labels=_labels(record.get("labels")),
+        note=note_of(record),
     )
 
 
@@ -466,7 +473,12 @@ def _operation_to_json(operation: Any) -> dict[str, Any]:
     if isinstance(operation, _OPERATIONS.Project):
         return {"kind": "project", "schema": _lance_schema(operation.schema)}
     if isinstance(operation, _OPERATIONS.CreateIndex):
-        return {"kind": "create_index", "new_indices": [_index_to_json(index) for index in operation.new_indices]}
+        record = {"kind": "create_index", "new_indices": [index_to_json(index) for index in operation.new_indices]}
+        removed = [index_to_json(index) for index in operation.removed_indices]
+        return record | {"removed_indices": removed} if removed else record
+    if isinstance(operation, _OPERATIONS.Rewrite):
+        groups = [(_fragments(group.old_fragments), _fragments(group.new_fragments)) for group in operation.groups]
+        return {"kind": "rewrite", "groups": [{"old": old, "new": new} for old, new in groups]}
     raise InternalError(f"no recovery record can hold a {type(operation).__name__} operation")
 
 
@@ -488,7 +500,11 @@ def _operation_from_json(record: dict[str, Any]) -> Any:
         case "project":
             return _OPERATIONS.Project(_read_lance_schema(record["schema"]))
         case "create_index":
-            return _OPERATIONS.CreateIndex([_read_index(index) for index in record["new_indices"]], [])
+            removed = [index_from_json(index) for index in record.get("removed_indices", ())]
+            return _OPERATIONS.CreateIndex([index_from_json(index) for index in record["new_indices"]], removed)
+        case "rewrite":
+            groups = [(_read_fragments(group["old"]), _read_fragments(group["new"])) for group in record["groups"]]
+            return _OPERATIONS.Rewrite([_OPERATIONS.RewriteGroup(old, new) for old, new in groups], [])
     raise ValueError(f"operation {record['kind']!r}")
 
 
@@ -539,7 +555,8 @@ def _read_fragments(records: list[dict[str, Any]]) -> list[FragmentMetadata]:
     return [FragmentMetadata.from_json(json.dumps(record)) for record in records]
 
 
-def _index_to_json(index: Any) -> dict[str, Any]:
+def index_to_json(index: Any) -> dict[str, Any]:
+    """A segment of an index, as `lance.Index`."""
     details = index.index_details
     return {
         "uuid": index.uuid,
@@ -554,7 +571,7 @@ def _index_to_json(index: Any) -> dict[str, Any]:
     }
 
 
-def _read_index(record: dict[str, Any]) -> Any:
+def index_from_json(record: dict[str, Any]) -> Any:
     details = record["index_details"]
     return lance.Index(
         uuid=record["uuid"],

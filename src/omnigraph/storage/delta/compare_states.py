@@ -8,6 +8,8 @@ unknown kind. Otherwise all rows are compared (D3).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,10 +32,11 @@ from omnigraph.storage.delta.fragment_diff import OpenedTable, plan, rows_by_row
 from omnigraph.storage.delta.matched_columns import Matched, match, side_of
 from omnigraph.storage.metadata.manifest import Pin, table_version_of
 from omnigraph.storage.objects.native_libraries import READ_EXCEPTIONS, store_errors
-from omnigraph.storage.tables.datasets import Tables
+from omnigraph.storage.tables.datasets import Tables, transaction_of
 from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.row_equality import Mask
-from omnigraph.storage.tables.row_lookup import ROW_ID
+from omnigraph.storage.tables.row_lookup import ROW_ID, existing_rows
+from omnigraph.storage.tables.version_steps import are_upkeep
 
 #: Operations whose rows the version columns tell completely; the tests hold each against the full comparison.
 _UNDERSTOOD = frozenset({"Append", "Update", "Delete", "Overwrite", "CreateIndex", "Rewrite"})
@@ -72,14 +75,42 @@ def _touched(handle: LanceTable, begin: int) -> tuple[RowSet, Mask]:
 
     Lance's delta could give them too, but as complete rows; this reads ids and numbers only.
     """
-    schema = pa.schema([pa.field(ID, pa.string()), *(pa.field(name, pa.uint64()) for name in (ROW_ID, _CREATED))])
-    found = []
-    for batch in handle.scanner(columns=[ID, _CREATED, _UPDATED], with_row_id=True).to_batches():
-        recent = pc.greater(batch.column(_UPDATED), begin)
-        found.append(batch.filter(recent).select(schema.names).cast(schema))
-    table = pa.Table.from_batches(found, schema)
+    numbers = _few_recent(handle, begin, limits.FILTERED_ROWS)
+    if numbers is None:
+        table = pa.concat_tables(_recent_batches(handle, begin, [ID]))
+    elif numbers.num_rows == 0:
+        return no_rows(), np.zeros(0, np.bool_)
+    else:  # the numbers of all rows are metadata; the ids of few rows are found by them
+        found = existing_rows(handle, np.asarray(numbers.column(ROW_ID).to_numpy(), np.uint64), [ID])
+        table = found.append_column(_CREATED, numbers.column(_CREATED))
     existed = pc.less_equal(table.column(_CREATED), begin).to_numpy()
     return rows_of(table), np.asarray(existed, np.bool_)
+
+
+def _few_recent(handle: LanceTable, begin: int, most: int) -> pa.Table | None:
+    """Numbers of the rows that were written after a version; None when there are more than so many."""
+    found, count = [], 0
+    for rows in _recent_batches(handle, begin, []):
+        found.append(rows)
+        count += rows.num_rows
+        if count > most:
+            return None
+    return pa.concat_tables(found)
+
+
+def _recent_batches(handle: LanceTable, begin: int, columns: list[str]) -> Iterator[pa.Table]:
+    kinds = {ID: pa.string(), ROW_ID: pa.uint64(), _CREATED: pa.uint64()}
+    schema = pa.schema([pa.field(name, kinds[name]) for name in (*columns, ROW_ID, _CREATED)])
+    yield schema.empty_table()
+    for batch in handle.scanner(columns=[*columns, _CREATED, _UPDATED], with_row_id=True).to_batches():
+        recent = batch.filter(pc.greater(batch.column(_UPDATED), begin))
+        yield pa.Table.from_batches([recent.select(schema.names).cast(schema)])
+
+
+def _is_upkeep(tables: Tables, before: Pin, after: Pin) -> bool:
+    """Whether nothing but upkeep lies between two states, in whichever direction."""
+    old, new = (before, after) if before.version <= after.version else (after, before)
+    return _same_lineage(tables, old, new) and are_upkeep(_handle(tables, new), above=old.version)
 
 
 def _same_lineage(tables: Tables, old: Pin, new: Pin) -> bool:
@@ -94,7 +125,7 @@ def _same_lineage(tables: Tables, old: Pin, new: Pin) -> bool:
 
 def _is_understood(handle: LanceTable, version: int) -> bool:
     try:
-        transaction = handle.read_transaction(version)
+        transaction = transaction_of(handle, version)
         if transaction is None:
             return False
         name = type(transaction.operation).__name__
@@ -161,6 +192,8 @@ def _find(tables: Tables, before: Pin, after: Pin, matched: Matched, asked: Meth
             raise InputError(f"'{after.table_key}' cannot be compared by versions here")
         return Method.VERSIONS, _version_candidates(old, new)
     plan = fragment_diff.plan(old, new)
+    if asked is None and plan.before_only and _is_upkeep(tables, before, after):
+        return Method.FRAGMENTS, Candidates(no_rows(), no_rows())
     is_cheap = plan.rewritten_rows <= limits.DELTA_REWRITTEN_ROWS
     if asked is None and not is_cheap and _versions_are_exact(tables, before, after):
         return Method.VERSIONS, _version_candidates(old, new)

@@ -3,12 +3,15 @@
 A name that was deleted on an object store keeps its entry, so that its next branch gets a lineage that nobody ever
 wrote to; then nothing that comes late from the former branch can reach the new one. Branches that other software made
 have no entry: their Lance ref alone says that they exist.
+
+A rename moves a lineage from one entry to another. The entry of the former name decides it, and until the new entry is
+live it is read as live by what the former one says.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 from urllib.parse import quote, unquote
 
@@ -30,6 +33,9 @@ class BranchEntry:
         parent: branch it was made from.
         parent_version: manifest version it was made from; 0 while that is not decided.
         state: ``making`` until everything of it is there, and then ``live``; ``deleted`` from then on.
+        formerly: names that the branch had before, the latest last.
+        renamed_to: the name that the branch has since this one was ``deleted``.
+        token: differs between two entries that say the same, so that a tag is never met again.
     """
 
     name: str
@@ -38,6 +44,9 @@ class BranchEntry:
     parent: str
     parent_version: int
     state: State
+    formerly: tuple[str, ...] = ()
+    renamed_to: str | None = None
+    token: str | None = None
 
 
 class BranchEntries:
@@ -47,9 +56,22 @@ class BranchEntries:
         self._objects = objects
 
     def read(self, name: str) -> tuple[BranchEntry, str] | None:
-        """The entry of a name with its tag for `put`; None when there is none."""
+        """The entry of a name with its tag for `put`; None when there is none. A rename that is decided is live."""
         found = self._objects.read_versioned(_path(name))
-        return (_parse(name, found[0]), found[1]) if found else None
+        if found is None:
+            return None
+        entry = _parse(name, found[0])
+        if entry.state == "making" and self._is_renamed(entry):
+            entry = replace(entry, state="live")
+        return entry, found[1]
+
+    def _is_renamed(self, entry: BranchEntry) -> bool:
+        """Whether the branch that an entry takes over left its former name for it."""
+        if not entry.formerly:
+            return False
+        found = self._objects.read(_path(entry.formerly[-1]))
+        former = _parse(entry.formerly[-1], found) if found is not None else None
+        return former is not None and (former.renamed_to, former.identity) == (entry.name, entry.identity)
 
     def put(self, entry: BranchEntry, tag: str | None) -> str | None:
         """Write an entry in the place of the one with this tag (None: of none). Returns its tag, None when it lost."""
@@ -75,14 +97,15 @@ def _path(name: str) -> str:
 
 
 def _text(entry: BranchEntry) -> bytes:
-    values = {
+    values: dict[str, object] = {
         "state": entry.state,
         "lineage": entry.lineage,
         "identity": entry.identity,
         "parent": entry.parent,
         "parent_version": entry.parent_version,
     }
-    return json.dumps(values).encode()
+    later = {"formerly": list(entry.formerly), "renamed_to": entry.renamed_to, "token": entry.token}
+    return json.dumps(values | {name: value for name, value in later.items() if value}).encode()
 
 
 def _parse(name: str, content: bytes) -> BranchEntry:
@@ -92,7 +115,15 @@ def _parse(name: str, content: bytes) -> BranchEntry:
         if state not in get_args(State) or not all(isinstance(values[key], str) for key in ("lineage", "identity")):
             raise ValueError(state)
         return BranchEntry(
-            name, values["lineage"], values["identity"], str(values["parent"]), int(values["parent_version"]), state
+            name,
+            values["lineage"],
+            values["identity"],
+            str(values["parent"]),
+            int(values["parent_version"]),
+            state,
+            tuple(str(each) for each in values.get("formerly", ())),
+            values.get("renamed_to"),
+            values.get("token"),
         )
     except (ValueError, KeyError, TypeError):
         raise CorruptGraph(f"{_path(name)} is unreadable", hint="restore it from a copy", file=_path(name)) from None

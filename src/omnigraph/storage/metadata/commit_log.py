@@ -6,7 +6,7 @@ software keep theirs in `_graph_commits.lance`; it is read only where the manife
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC
 
 from omnigraph import ids
@@ -54,6 +54,7 @@ def _reach(tables: Tables, snapshot: ManifestSnapshot) -> dict[str, int]:
     while branch not in reach:
         reach[branch] = version
         if lineage in refs:
+            reach.setdefault(lineage, version)  # as other software calls a branch that was renamed
             lineage, version = refs[lineage]["parent_branch"], min(version, int(refs[lineage]["parent_version"]))
             branch = ids.MAIN if lineage is None else ids.lineage_owner(lineage) or lineage
     return reach
@@ -128,6 +129,23 @@ def history(tables: Tables, snapshot: ManifestSnapshot) -> Iterator[Commit]:
     head = head_commit(tables, snapshot)
     whole = first_parents(head.id, {head.id: head, **commits_of(tables, snapshot)})
     yield from (commit for commit in whole if commit.id not in read)  # older ones that only the mirrors have
+
+
+def finder(tables: Tables, snapshot: ManifestSnapshot) -> Callable[[str], Commit | None]:
+    """Finds by id the commits that a state descends from, also by merges. Reads as far back as it takes."""
+    _at_hand(snapshot)
+    recorded = commit_rows.finder(snapshot.handle)
+    mirrored: dict[str, Commit] | None = None
+
+    def find(commit_id: str) -> Commit | None:
+        nonlocal mirrored
+        found = recorded(commit_id)
+        if found is None:
+            mirrored = commits_of(tables, snapshot) if mirrored is None else mirrored
+            found = mirrored.get(commit_id)
+        return found
+
+    return find
 
 
 def genesis(tables: Tables, snapshot: ManifestSnapshot) -> Commit:

@@ -30,7 +30,6 @@ from omnigraph.storage.metadata.manifest import Commit, ManifestSnapshot
 from omnigraph.storage.objects.locks import CONTROL, Sections
 from omnigraph.storage.objects.native_libraries import (
     READ_EXCEPTIONS,
-    STORE_EXCEPTIONS,
     CommitConflictError,
     is_forked,
     panics_as_damage,
@@ -39,10 +38,7 @@ from omnigraph.storage.objects.native_libraries import (
 )
 from omnigraph.storage.tables.datasets import DATA_STORAGE_VERSION, Tables, TableVersion, as_dataset
 from omnigraph.storage.tables.lance_types import LanceTable
-
-#: A mirror dataset is compacted when it has more than this many fragments.
-_MIRROR_FRAGMENTS = 64
-
+from omnigraph.storage.tables.small_fragments import small_fragments
 
 COMMITS_SCHEMA = pa.schema(
     [
@@ -77,6 +73,8 @@ _RETURN_MEMORY_COMMITS = 250
 
 @dataclass(frozen=True, slots=True)
 class _News:
+    """A commit that is to be copied, and the state it made."""
+
     snapshot: ManifestSnapshot
     commit: Commit
 
@@ -209,11 +207,11 @@ class Mirror:
         if mirrored.version != known.commits.version:
             return False
         try:
-            copied = _append(mirrored, commit_rows(commits))
+            copied = append_strictly(mirrored, commit_rows(commits))
             named = actor_rows(commits)
             if named.num_rows:
                 actors = self._actors if self._actors is not None else self._tables.newest(ACTORS_PATH)
-                self._actors = _append(actors, named)
+                self._actors = append_strictly(actors, named)
         except CommitConflictError:
             return False
         self._copied[branch] = _Copied(commits[-1].id, copied)
@@ -329,25 +327,30 @@ def _append_missing(tables: Tables, path: str, branch: str | None, rows: pa.Tabl
         if missing.num_rows == 0:
             return handle, exactly
         try:
-            return _append(handle, missing), exactly
+            return append_strictly(handle, missing), exactly
         except CommitConflictError:
             time.sleep(random.uniform(*limits.PUBLISH_BACKOFF_SECONDS))
     raise RowLevelCasContention(f"the copy of commits to {path} lost its race {_RACES} times")
 
 
-def _append(handle: LanceTable, rows: pa.Table) -> LanceTable:
-    handle = append_strictly(handle, rows)
-    if len(handle.get_fragments()) > _MIRROR_FRAGMENTS:
-        with contextlib.suppress(*STORE_EXCEPTIONS):  # another process appended meanwhile; a later append compacts
-            handle.optimize.compact_files()
-    return handle
-
-
 def append_strictly(handle: LanceTable, rows: pa.Table) -> LanceTable:
-    """Append rows unless the table moved since it was read; a plain append would be rebased silently."""
-    fragments: list[Any] = [fragment.metadata for fragment in handle.get_fragments()]
-    fragments += write_fragments(
+    """Append rows unless the table moved since it was read; a plain append would be rebased silently.
+
+    Small fragments are joined on the way. That is as strict: it conflicts with every append of this kind, and with
+    whoever joins the same fragments, as everybody does who read the same version.
+    """
+    small = small_fragments(handle)
+    if small:
+        new = _write(handle, handle.scanner(fragments=small).to_table()) + _write(handle, rows)
+        removed = sorted(fragment.fragment_id for fragment in small)
+        operation: Any = lance.LanceOperation.Update(removed, updated_fragments=[], new_fragments=new)
+    else:
+        fragments = [fragment.metadata for fragment in handle.get_fragments()]
+        operation = lance.LanceOperation.Merge(fragments + _write(handle, rows), handle.lance_schema)
+    return lance.LanceDataset.commit(as_dataset(handle), operation, read_version=handle.version, max_retries=0)
+
+
+def _write(handle: LanceTable, rows: pa.Table) -> list[Any]:
+    return write_fragments(
         rows, as_dataset(handle), schema=handle.schema, mode="append", data_storage_version=DATA_STORAGE_VERSION
     )
-    operation = lance.LanceOperation.Merge(fragments, handle.lance_schema)
-    return lance.LanceDataset.commit(as_dataset(handle), operation, read_version=handle.version, max_retries=0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Any
 
 import pyarrow as pa
@@ -24,7 +24,8 @@ from omnigraph.storage.objects.native_libraries import store_errors
 from omnigraph.storage.tables.filters import equals, one_of
 from omnigraph.storage.tables.lance_types import LanceTable
 
-#: How many commits of histories a process keeps in memory; they are read again when there are more. About 1 kB each.
+#: How many commits of histories a process keeps in memory; they are read again when there are more. About 1 kB each;
+#: larger ones count for more.
 _KNOWN_COMMITS = 100_000
 
 
@@ -33,8 +34,10 @@ class _CommitCache:
 
     def __init__(self) -> None:
         most = _KNOWN_COMMITS
-        self._files: LruCache[str, Mapping[str, Commit]] = LruCache(max_size=most, size_of=lambda held: len(held) + 1)
-        self._commits: LruCache[str, Commit] = LruCache(max_entries=most)
+        self._files: LruCache[str, Mapping[str, Commit]] = LruCache(
+            max_size=most, size_of=lambda held: sum(map(_size, held.values())) + 1
+        )
+        self._commits: LruCache[str, Commit] = LruCache(max_size=most, size_of=_size)
 
     def of_file(self, file: str) -> Mapping[str, Commit] | None:
         """All commits of a file; None when nobody read all of it."""
@@ -52,6 +55,11 @@ class _CommitCache:
         """Commits of a file that has more of them."""
         for commit_id, commit in commits.items():
             self._commits.put(commit_id, commit)
+
+
+def _size(commit: Commit) -> int:
+    """About how many kB a commit takes; one that touched many types or has a long message counts for several."""
+    return 1 + len(commit.note.get("rows", ())) // 3 + len(commit.note.get("message", "")) // 1_000
 
 
 _kept = _CommitCache()
@@ -109,16 +117,27 @@ def first_parents(handle: LanceTable, commit_id: str) -> Iterator[Commit]:
     Reads rows as they are asked for: what is new since somebody read last, then hardly more than it takes. Ends where a
     damaged row leads back into the chain; `verify` says so.
     """
-    rows = _Backwards(handle)
+    find = finder(handle)
     seen: set[str] = set()
     wanted: str | None = commit_id
     while wanted is not None and wanted not in seen:
-        commit = _kept.commit(wanted) or rows.find(wanted)
+        commit = find(wanted)
         if commit is None:
             return
         seen.add(wanted)
         yield commit
         wanted = commit.parent
+
+
+def finder(handle: LanceTable) -> Callable[[str], Commit | None]:
+    """Finds commits of an open manifest by id, for ids that one of its rows names. Reads as far back as it takes, so
+    whoever asks for new ones first reads little."""
+    rows = _Backwards(handle)
+
+    def find(commit_id: str) -> Commit | None:
+        return _kept.commit(commit_id) or rows.find(commit_id)
+
+    return find
 
 
 def first_recorded(handle: LanceTable) -> Commit | None:

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from omnigraph import ids, limits
 from omnigraph.errors import CorruptGraph, NewerFormat
 from omnigraph.storage.metadata import manifest
+from omnigraph.storage.metadata.commit_note import RowCounts, note_line, note_of, rows_of
 from omnigraph.storage.tables.datasets import TableVersion, version_file
 from omnigraph.storage.tables.lance_types import LanceTable
 
@@ -118,6 +119,8 @@ class Commit:
         actor: who made it, if known.
         created_at: clock of the writer, taken before the commit became visible.
         labels: what the writer wanted to be found by, e.g. ``{"job": "<id>"}``.
+        note: what was done, as JSON; `kind`, `message` and `rows` read it.
+        readable: False in a listing when the state was cleaned up, or went with its branch.
     """
 
     id: str
@@ -128,10 +131,35 @@ class Commit:
     actor: str | None
     created_at: datetime
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    note: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    readable: bool = field(default=True, compare=False)
+
+    @property
+    def kind(self) -> str | None:
+        """What was done: ``init``, ``mutation``, ``load``, ``embed``, ``merge``, ``schema_change``, ``index_build``,
+        ``optimize``, ``revert``, ``restore``, ``rename``, ``recovery``, ``repair`` or ``cleanup``; None where nobody
+        said."""
+        return self.note.get("kind")
+
+    @property
+    def message(self) -> str | None:
+        """What its author wrote about it."""
+        return self.note.get("message")
+
+    @property
+    def rows(self) -> Mapping[str, RowCounts]:
+        """Rows that it inserted, updated and deleted, by table key."""
+        return rows_of(self.note)
+
+    @property
+    def summary(self) -> str:
+        """What was done, as one line: ``load: Person +3, Follows +1 "first import"``."""
+        return note_line(self.note)
 
     def __repr__(self) -> str:
         who = f" by {self.actor}" if self.actor is not None else ""
-        return f"Commit({self.id!r}, {self.branch} v{self.version}, {self.created_at:%Y-%m-%d %H:%M:%S}{who})"
+        done = f"; {self.summary}" if self.note else ""
+        return f"Commit({self.id!r}, {self.branch} v{self.version}, {self.created_at:%Y-%m-%d %H:%M:%S}{who}{done})"
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form that every interface shows. ``graph_branch`` is null for main, times are in microseconds."""
@@ -143,6 +171,7 @@ class Commit:
             "merged_parent_commit_id": self.merged_parent,
             "actor_id": self.actor,
             "created_at": ids.micros(self.created_at),
+            **self.note,
         }
         if self.labels:
             shown["labels"] = dict(self.labels)
@@ -249,6 +278,7 @@ def commit_row(commit: Commit) -> dict[str, Any]:
         "actor_id": commit.actor,
         "created_at": ids.micros(commit.created_at),
         "labels": dict(commit.labels) or None,
+        **commit.note,
     }
     return _row(
         commit.id,
@@ -293,6 +323,7 @@ def commit_of(row: Mapping[str, Any]) -> Commit:
             actor=details.get("actor_id"),
             created_at=ids.from_micros(int(details["created_at"])),
             labels={str(name): str(value) for name, value in (details.get("labels") or {}).items()},
+            note=note_of(details),
         )
 
 

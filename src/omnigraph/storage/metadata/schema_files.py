@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from omnigraph import failpoints, ids
 from omnigraph.errors import StorageError
+from omnigraph.storage.metadata.tag_entries import read_tags
 from omnigraph.storage.objects.object_store import ObjectStore
 
 if TYPE_CHECKING:
@@ -72,13 +73,13 @@ def settle(store: GraphStore, schema: SchemaChange) -> None:
 
 
 def _remove_dropped(store: GraphStore, schema: SchemaChange) -> None:
-    """Remove what a change dropped for good, unless a branch was made beside it that may read it.
+    """Remove what a change dropped for good, unless a tag keeps it or a branch was made beside it that may read it.
 
     A branch takes its name before it looks at the state that it is made from; so one that is not seen here sees the
     change. The place of a removed table is never used again, and versions below the one that is shown never return.
     """
     snapshot = store.refresh(ids.MAIN)
-    if store.has_branches():
+    if store.has_branches() or read_tags(store.objects):
         return
     for pin in snapshot.pins.values():
         if pin.location in schema.purge:
@@ -127,8 +128,19 @@ def kept(objects: ObjectStore, schema_hash: str | None) -> str | None:
     return content.decode("utf-8") if content is not None else None
 
 
-def _kept(schema_hash: str) -> str:
-    return f"{HISTORY}/{schema_hash.rpartition(':')[2]}.pg"
+def keep_ir(objects: ObjectStore, schema_hash: str, ir: str) -> None:
+    """Put the compiled form beside a schema whose hash does not follow from its text."""
+    objects.create(_kept(schema_hash, ".ir.json"), ir.encode())
+
+
+def kept_ir(objects: ObjectStore, schema_hash: str) -> str | None:
+    """The compiled form that was kept beside a schema; None when its hash follows from the text."""
+    content = objects.read(_kept(schema_hash, ".ir.json"))
+    return content.decode("utf-8") if content is not None else None
+
+
+def _kept(schema_hash: str, suffix: str = ".pg") -> str:
+    return f"{HISTORY}/{schema_hash.rpartition(':')[2]}{suffix}"
 
 
 def _texts(schema: SchemaChange) -> dict[str, str]:

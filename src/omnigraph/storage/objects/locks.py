@@ -24,12 +24,15 @@ from typing import Any, Protocol
 
 from omnigraph import ids, limits
 from omnigraph.errors import CorruptGraph, LockTimeout, StorageError
+from omnigraph.logs import WAITS
 from omnigraph.storage.objects.native_libraries import store_errors
 from omnigraph.storage.objects.object_store import Location, ObjectStore
 
 
 @dataclass(slots=True)
 class _Watched:
+    """A lease of somebody else as it was seen first."""
+
     tag: str
     since: float
 
@@ -65,6 +68,7 @@ class Lease:
                     hint="retry, or raise OMNIGRAPH_LOCK_TIMEOUT",
                     path=self._path,
                 )
+            WAITS.debug("waiting for the lease %s", self._path)
             pause = look_again_after(time.monotonic() - started)
             time.sleep(random.uniform(pause / 2, pause))
 
@@ -212,6 +216,8 @@ class Fence(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _KernelFence:
+    """The fence of a file lock."""
+
     epoch: int = 0
 
     def is_held(self) -> bool:
@@ -295,6 +301,7 @@ def _file_lock(path: str, branch: str, deadline: float) -> Iterator[None]:
                 break
             if time.monotonic() > deadline:
                 raise _timeout(branch, path)
+            WAITS.debug("waiting for the commit section of branch '%s'", branch)
             time.sleep(random.uniform(pause / 2, pause))
             pause = min(pause * 2, 0.01)
         yield

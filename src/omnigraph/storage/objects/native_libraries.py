@@ -22,15 +22,16 @@ from pyarrow import ArrowInvalid
 
 from omnigraph.errors import CorruptGraph, ForkedProcess, HistoricalVersionReclaimed, OmniGraphError, StoreUnavailable
 
-_INTERRUPTED = re.compile(
-    r"\A(?:External error: |LanceError\(\w+\): )*KeyboardInterrupt\b|Python exception: .*^KeyboardInterrupt\b",
-    re.DOTALL | re.MULTILINE,
+# The patterns of this module are texts: `re` compiles one when the first error is held against it, and most processes
+# meet none.
+_INTERRUPTED = (
+    r"(?sm)\A(?:External error: |LanceError\(\w+\): )*KeyboardInterrupt\b|Python exception: .*^KeyboardInterrupt\b"
 )
 
 
 def raise_interrupt(error: BaseException) -> None:
     """Raise KeyboardInterrupt if an error is nothing else; do nothing otherwise."""
-    if _INTERRUPTED.search(str(error)):
+    if re.search(_INTERRUPTED, str(error)):
         raise KeyboardInterrupt from None
 
 
@@ -38,17 +39,15 @@ _READ_CHARACTERS = 2_000
 
 #: Files that hold rows of a table, or say where they are.
 _FILE = r"(?P<file>[^\s,]*/(?:data|_deletions|_indices)/[^\s,]+)"
-_MISSING = re.compile(rf"not found: {_FILE}|{_FILE.replace('file', 'object')} not found", re.I)
-_CUT = re.compile(
-    r"Invalid range \S+ for object of size"
+_MISSING = rf"(?i)not found: {_FILE}|{_FILE.replace('file', 'object')} not found"
+_CUT = (
+    r"(?i)Invalid range \S+ for object of size"
     r"|failed to fill whole buffer"
     r"|returned \d+ bytes, expected \d+ bytes"
     r"|Range Not Satisfiable"
     r"|file size is too small"
-    r"|does not appear to be a Lance file",
-    re.I,
+    r"|does not appear to be a Lance file"
 )
-_NAMED = re.compile(_FILE)
 
 #: What reading one fragment may raise.
 _FAILURES = (OSError, RuntimeError, ValueError)
@@ -57,19 +56,19 @@ _FAILURES = (OSError, RuntimeError, ValueError)
 def damage_in(error: BaseException, handles: Iterable[Any] = ()) -> str | None:
     """What is wrong with which file, or None when the error says nothing of a damaged file."""
     text = str(error)[:_READ_CHARACTERS]
-    missing = _MISSING.search(text)
+    missing = re.search(_MISSING, text)
     if missing:
         return f"file {missing['file'] or missing['object']} is missing"
-    if not _CUT.search(text):
+    if not re.search(_CUT, text):
         return None
-    named = _NAMED.search(text)
+    named = re.search(_FILE, text)
     name = named["file"] if named else next((name for handle in handles for name in _unreadable(handle)), None)
     return f"file {name} is cut or damaged" if name else "one of its files is cut or damaged"
 
 
 def is_cut(error: BaseException) -> bool:
     """Whether a file is shorter than it was written."""
-    return _CUT.search(str(error)[:_READ_CHARACTERS]) is not None
+    return re.search(_CUT, str(error)[:_READ_CHARACTERS]) is not None
 
 
 def is_gone(handle: Any) -> bool:
@@ -120,32 +119,32 @@ __all__ = [
 ]
 
 #: How Lance says through Arrow that a scan could not read a file; any other ArrowInvalid is about values.
-_SCAN_FAILED = re.compile(r"LanceError\(IO\)|External error: Not found")
+_SCAN_FAILED = r"LanceError\(IO\)|External error: Not found"
 
 #: How the libraries say that the store failed, as opposed to that something is not there.
-_STORE_FAILED = re.compile(r"Generic (?!N/A)\S+ error")
+_STORE_FAILED = r"Generic (?!N/A)\S+ error"
 
 #: How they say that an object ends before the place that was asked for.
-_TOO_SHORT = re.compile(r"invalid range|range not satisfiable|\b416\b", re.I)
+_TOO_SHORT = r"(?i)invalid range|range not satisfiable|\b416\b"
 
-_PATH = re.compile(r"[^\s<>]*/[^\s<>]*")
+_PATH = r"[^\s<>]*/[^\s<>]*"
 
-_SOURCE_PLACE = re.compile(r",?\s*(?:location: )?\S*\.rs:\d+(?::\d+)?")
+_SOURCE_PLACE = r",?\s*(?:location: )?\S*\.rs:\d+(?::\d+)?"
 _WORDS = (
-    (re.compile("no space left|storagefull|disk quota", re.I), "the disk is full"),
-    (re.compile("read-only file system|readonlyfilesystem", re.I), "the file system is read-only"),
+    ("no space left|storagefull|disk quota", "the disk is full"),
+    ("read-only file system|readonlyfilesystem", "the file system is read-only"),
     (
-        re.compile("requesttimetooskewed|time and the (?:server's|current) time", re.I),
+        "requesttimetooskewed|time and the (?:server's|current) time",
         "the clock of this machine differs from the store's",
     ),
-    (re.compile("permission denied|access ?denied|forbidden|\\b403\\b", re.I), "permission was denied"),
-    (re.compile("nosuchbucket|bucket does not exist", re.I), "the bucket does not exist"),
+    (r"permission denied|access ?denied|forbidden|\b403\b", "permission was denied"),
+    ("nosuchbucket|bucket does not exist", "the bucket does not exist"),
     (
-        re.compile("connection refused|tcp connect error|error sending request|connect error|dns error", re.I),
+        "connection refused|tcp connect error|error sending request|connect error|dns error",
         "the endpoint does not answer",
     ),
-    (re.compile("timed? ?out", re.I), "the store timed out"),
-    (re.compile(r"status code: 5\d\d", re.I), "the store answered with a server error"),
+    ("timed? ?out", "the store timed out"),
+    (r"status code: 5\d\d", "the store answered with a server error"),
 )
 
 
@@ -155,26 +154,26 @@ def reason(error: BaseException) -> str:
     known = _known_reason(text)
     if known:
         return known
-    first = _SOURCE_PLACE.sub("", text.split("\n", 1)[0]).strip().rstrip(".,: ")
+    first = re.sub(_SOURCE_PLACE, "", text.split("\n", 1)[0]).strip().rstrip(".,: ")
     return first[:200] or type(error).__name__
 
 
 def is_outage(error: BaseException) -> bool:
     """Whether the store itself failed. Lance opens a table with a ValueError for this too."""
     text = str(error)[:_READ_CHARACTERS]
-    return _known_reason(text) is not None or (not is_cut(error) and _STORE_FAILED.search(text) is not None)
+    return _known_reason(text) is not None or (not is_cut(error) and re.search(_STORE_FAILED, text) is not None)
 
 
 def is_damage(error: Exception) -> bool:
     """Whether a read failed because of what lies in the store, and not because the store failed."""
     cause = error.__cause__ if isinstance(error, StoreUnavailable) else error
-    return cause is not None and (_TOO_SHORT.search(str(cause)) is not None or not is_outage(cause))
+    return cause is not None and (re.search(_TOO_SHORT, str(cause)) is not None or not is_outage(cause))
 
 
 def _known_reason(text: str) -> str | None:
     """The phrase for a text that says what failed. Names of files and addresses in it say nothing."""
-    said = _PATH.sub("", text)
-    return next((words for pattern, words in _WORDS if pattern.search(said)), None)
+    said = re.sub(_PATH, "", text)
+    return next((words for pattern, words in _WORDS if re.search(pattern, said, re.I)), None)
 
 
 @contextmanager
@@ -201,7 +200,9 @@ def store_errors(action: str, *handles: Any) -> Iterator[None]:
             if any(map(is_gone, handles)):
                 raise HistoricalVersionReclaimed(f"could not {action}: it was removed meanwhile") from error
             raise CorruptGraph(f"could not {action}: {damage}") from error
-        if isinstance(error, ValueError) and not (isinstance(error, ArrowInvalid) and _SCAN_FAILED.search(str(error))):
+        if isinstance(error, ValueError) and not (
+            isinstance(error, ArrowInvalid) and re.search(_SCAN_FAILED, str(error))
+        ):
             raise
         raise StoreUnavailable(f"could not {action}: {reason(error)}") from error
 

@@ -13,12 +13,11 @@ import os
 import re
 import threading
 import uuid
-from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import obstore
@@ -28,6 +27,9 @@ from obstore.store import LocalStore, S3Store
 from omnigraph import limits
 from omnigraph.errors import InvalidUri, StoreUnavailable
 from omnigraph.storage.objects.native_libraries import store_errors, use_storage
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 _UNUSABLE = re.compile(r"[?\x00-\x1f\x7f]")  # the storage library cuts or refuses addresses that hold these
 _TRUTHY = frozenset({"1", "true", "TRUE", "True", "yes", "YES", "on", "ON"})
@@ -58,11 +60,20 @@ class Location:
         return bucket, prefix
 
 
+def _spelling(given: object) -> str:
+    """An address as a text, whatever a caller gives for it."""
+    spelling = os.fspath(given) if isinstance(given, str | os.PathLike) else given
+    if not isinstance(spelling, str):
+        kind = type(given).__name__
+        raise InvalidUri(f"the address of a graph is a text or a path, not {given!r:.40} of type {kind}")
+    return spelling
+
+
 def parse_location(text: str | os.PathLike[str] | Location, environ: Mapping[str, str] | None = None) -> Location:
     """Understand a path, a ``file://`` or an ``s3://`` address; raise InvalidUri for anything else."""
     if isinstance(text, Location):
         return text
-    address = os.fspath(text)
+    address = _spelling(text)
     if not address.strip() or "\0" in address:
         raise InvalidUri(f"{address!r} is not a graph address", hint="give a directory or s3://bucket/prefix")
     if "://" not in address:
@@ -117,6 +128,9 @@ def s3_options(environ: Mapping[str, str]) -> dict[str, str]:
         options["aws_virtual_hosted_style_request"] = "false" if path_style else "true"
     return options
 
+
+#: Objects that are removed with one request, as many as S3 takes.
+_DELETED_AT_ONCE = 1_000
 
 #: Files that are synced to the disk at once. They wait for it together, and it takes them in one go.
 _SYNC_THREADS = 8
@@ -203,6 +217,8 @@ def forget(directory: str) -> None:
 
 @cache
 def _threads() -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor
+
     return ThreadPoolExecutor(_SYNC_THREADS, thread_name_prefix="omnigraph-sync")
 
 
@@ -218,12 +234,14 @@ def sync(path: str) -> None:
 def files_of(table_uri: str, operation: Any) -> list[str]:
     """Files that staging an operation wrote: data, deletions, index parts. Its transaction is in the version file."""
     files = []
-    for fragment in [*getattr(operation, "new_fragments", ()), *getattr(operation, "fragments", ())]:
+    rewritten = [fragment for group in getattr(operation, "groups", ()) for fragment in group.new_fragments]
+    for fragment in [*getattr(operation, "new_fragments", ()), *getattr(operation, "fragments", ()), *rewritten]:
         for file in fragment.files:
             data_file = f"{table_uri}/data/{file._path}"  # `path` makes a new class at each look
             files += [data_file, *_blobs_of(data_file)]
     for fragment in getattr(operation, "updated_fragments", ()):
-        files.append(f"{table_uri}/{fragment.deletion_file.path(fragment.id)}")
+        if fragment.deletion_file is not None:
+            files.append(f"{table_uri}/{fragment.deletion_file.path(fragment.id)}")
     for index in getattr(operation, "new_indices", ()):
         files += [f"{table_uri}/_indices/{index.uuid}/{file.path}" for file in index.files or ()]
     return files
@@ -316,6 +334,16 @@ class ObjectStore:
             else:
                 obstore.delete(self._connect(), path)
 
+    def delete_all(self, paths: Sequence[str]) -> None:
+        """Remove many objects; absent ones are success."""
+        if self._location.is_local:
+            for path in paths:
+                self.delete(path)
+            return
+        for first in range(0, len(paths), _DELETED_AT_ONCE):
+            with store_errors(f"delete from {self._location.uri}"), contextlib.suppress(FileNotFoundError):
+                obstore.delete(self._connect(), list(paths[first : first + _DELETED_AT_ONCE]))
+
     def names(self, directory: str) -> list[str]:
         """Names of the objects directly in a directory, sorted. A missing directory is empty."""
         if self._location.is_local:
@@ -338,6 +366,15 @@ class ObjectStore:
                 return _remove_tree(self._location.child(directory), self._location.child(keep) if keep else None)
             for page in obstore.list(self._connect(), f"{directory}/"):
                 obstore.delete(self._connect(), [entry["path"] for entry in page if entry["path"] != keep])
+
+    def remove_empty(self, directory: str) -> None:
+        """Remove the directories below one that hold nothing, and itself; an object store has none."""
+        if self._location.is_local:
+            root = self._location.child(directory)
+            for place, _, _ in os.walk(root, topdown=False):
+                with contextlib.suppress(OSError):  # not empty
+                    os.rmdir(place)
+            forget(root)
 
     def _connect(self) -> Any:
         if self._store is None:

@@ -75,6 +75,18 @@ def size_of(address: str) -> int:
         return int(obstore.head(_store(bucket, None), key)["size"])
 
 
+def total_size(address: str) -> int:
+    """Bytes of all files that an address means; raises OSError when one cannot be read."""
+    if not is_remote(address):
+        return sum(map(os.path.getsize, files_of(address) or [address]))
+    bucket, key = _split(address)
+    start, pattern = _listed(key)
+    with _as_os_errors():
+        pages = obstore.list(_store(bucket, None), start)
+        sizes = [entry["size"] for page in pages for entry in page if fnmatch.fnmatchcase(entry["path"], pattern)]
+    return sum(sizes) if sizes else size_of(address)
+
+
 def options_of(address: str) -> dict[str, str] | None:
     """What another machine needs to open the same file; None for a path."""
     return s3_options(os.environ) if is_remote(address) else None
@@ -122,17 +134,21 @@ class _Remote(io.RawIOBase):
 
 def _remote_files(address: str) -> list[str] | None:
     bucket, key = _split(address)
-    has_pattern = glob.has_magic(key)
-    fixed = key.partition("*")[0].partition("?")[0].partition("[")[0].rpartition("/")[0] if has_pattern else key
-    start = f"{fixed.rstrip('/')}/" if fixed else None
+    start, pattern = _listed(key)
     with _as_os_errors():
         below = [entry["path"] for page in obstore.list(_store(bucket, None), start) for entry in page]
-    if has_pattern:
-        matching = sorted(each for each in below if fnmatch.fnmatchcase(each, key))
-        if not matching:
-            raise InputError(f"no file matches {address}")
-        below = matching
-    return [f"{_REMOTE}{bucket}/{each}" for each in sorted(below)] or None
+    matching = sorted(each for each in below if fnmatch.fnmatchcase(each, pattern))
+    if not matching and glob.has_magic(key):
+        raise InputError(f"no file matches {address}")
+    return [f"{_REMOTE}{bucket}/{each}" for each in matching] or None
+
+
+def _listed(key: str) -> tuple[str | None, str]:
+    """Where to look for the objects that a key means, and the pattern that they match."""
+    if not glob.has_magic(key):
+        return (f"{key.rstrip('/')}/" if key else None), "*"
+    fixed = key.partition("*")[0].partition("?")[0].partition("[")[0].rpartition("/")[0]
+    return (f"{fixed}/" if fixed else None), key
 
 
 @contextmanager
@@ -254,29 +270,3 @@ def _elsewhere(pieces: Iterator[bytes]) -> Iterator[bytes]:
     with ThreadPoolExecutor(1) as thread:
         while (piece := thread.submit(next, pieces, None).result()) is not None:
             yield piece
-
-
-def text_of(given: str | os.PathLike[str], suffix: str) -> tuple[str, str | None]:
-    """The text and, if it came from a file, the name of that file.
-
-    Args:
-        suffix: of files in this language; a text that is nothing but such a name was meant as a path.
-    """
-    if isinstance(given, os.PathLike):
-        return _content(os.fspath(given)), os.fspath(given)
-    if not isinstance(given, str):
-        raise InputError(f"a text or a path is needed, not a {type(given).__name__}")
-    if given.endswith(suffix) and len(given.split()) == 1:
-        raise InputError(f"{given!r} is the name of a file, given as text", hint=f"pass pathlib.Path({given!r})")
-    return given, None
-
-
-def _content(name: str) -> str:
-    try:
-        return Path(name).read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{name} is not UTF-8 text: byte {error.start} fits no character", file=name) from None
-    except OSError as error:
-        raise InputError(f"cannot read {name}: {error.strerror or error}", file=name) from None
-    except ValueError:
-        raise InputError(f"{name!r} is not the name of a file") from None

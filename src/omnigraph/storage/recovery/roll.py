@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from enum import Enum, auto
-from typing import Any
 
 import lance
 
@@ -23,11 +22,12 @@ from omnigraph.storage.metadata import commit_log, manifest, schema_files
 from omnigraph.storage.metadata.manifest import ManifestSnapshot, Pin
 from omnigraph.storage.objects import object_store
 from omnigraph.storage.objects.locks import Fence
-from omnigraph.storage.objects.native_libraries import READ_EXCEPTIONS, store_errors
+from omnigraph.storage.objects.native_libraries import store_errors
 from omnigraph.storage.recovery import audit
 from omnigraph.storage.recovery.audit import TableOutcome
-from omnigraph.storage.tables.datasets import version_file
+from omnigraph.storage.tables.datasets import transaction_of, version_file
 from omnigraph.storage.tables.lance_types import LanceTable
+from omnigraph.storage.tables.version_steps import keeps_rows
 
 
 class TableState(Enum):
@@ -95,9 +95,6 @@ def decide(
     if found - {TableState.ROLLED_PAST_EXPECTED}:
         return Decision.ROLL_BACK
     return Decision.ROLL_FORWARD
-
-
-_MAINTENANCE = (lance.LanceOperation.Rewrite, lance.LanceOperation.CreateIndex)
 
 
 def roll(store: GraphStore, record: Sidecar, fence: Fence) -> None:
@@ -175,7 +172,7 @@ def _note_stale(
 
 def _is_restore(handle: LanceTable, version: int) -> bool:
     """Whether the newest version of a table is a restore of the given one."""
-    last = handle.read_transaction(handle.version)
+    last = transaction_of(handle, handle.version)
     operation = last.operation if last is not None else None
     return isinstance(operation, lance.LanceOperation.Restore) and operation.version == version
 
@@ -197,28 +194,7 @@ def _version(handle: LanceTable | None, pin: int) -> int:
 
 
 def _maintenance_only(handle: LanceTable | None, pin: int) -> bool:
-    if handle is None:
-        return False
-    return all(_is_maintenance(handle, version) for version in range(pin + 1, handle.version + 1))
-
-
-def _is_maintenance(handle: LanceTable, version: int) -> bool:
-    try:
-        operation = handle.read_transaction(version).operation
-    except READ_EXCEPTIONS:
-        return False
-    reserved = type(operation) is lance.LanceOperation.BaseOperation
-    if reserved:  # how this Lance shows a reservation of fragment ids; it may change nothing else
-        before, after = handle.checkout_version(version - 1), handle.checkout_version(version)
-        return _shape(before) == _shape(after)
-    return isinstance(operation, _MAINTENANCE)
-
-
-def _shape(handle: LanceTable) -> list[Any]:
-    return [
-        (fragment.fragment_id, [file.path for file in fragment.metadata.files], fragment.metadata.num_deletions)
-        for fragment in handle.get_fragments()
-    ]
+    return handle is not None and all(keeps_rows(handle, version) for version in range(pin + 1, handle.version + 1))
 
 
 def _forward(
@@ -303,4 +279,4 @@ def _relative(store: GraphStore, path: str) -> str:
 
 
 def _draft(merged_parent: str | None) -> CommitDraft:
-    return CommitDraft(ids.new_ulid(), ids.RECOVERY_ACTOR, ids.now(), merged_parent)
+    return CommitDraft(ids.new_ulid(), ids.RECOVERY_ACTOR, ids.now(), merged_parent, note={"kind": "recovery"})

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from omnigraph import ids
 from omnigraph.errors import BranchNotFound, ExpectedVersionMismatch, LockTimeout, RecoveryRequired
+from omnigraph.logs import RECOVERY
 from omnigraph.storage.commit import sidecar
 from omnigraph.storage.commit.publish import GraphChange, publish
 from omnigraph.storage.commit.sidecar import CommitDraft, Sidecar
@@ -20,9 +21,8 @@ from omnigraph.storage.metadata import manifest
 from omnigraph.storage.metadata.manifest import Pin
 from omnigraph.storage.objects import object_store
 from omnigraph.storage.objects.locks import CONTROL, Fence
-from omnigraph.storage.recovery.finish_write import drop_void, finish
-from omnigraph.storage.recovery.roll import roll
-from omnigraph.storage.tables.datasets import is_ours, maker, version_file
+from omnigraph.storage.tables.datasets import maker, version_file
+from omnigraph.storage.tables.version_steps import are_explained
 
 
 def heal_branch(store: GraphStore, branch: str, fence: Fence) -> int:
@@ -78,6 +78,8 @@ def discard_records(store: GraphStore, branch: str, identity: str | None) -> int
     Args:
         identity: which branch of this name; None where no branch has it.
     """
+    from omnigraph.storage.recovery.finish_write import drop_void
+
     discarded = 0
     for operation_id in sidecar.pending(store.objects):
         record = sidecar.read(store.objects, operation_id)
@@ -90,7 +92,13 @@ def discard_records(store: GraphStore, branch: str, identity: str | None) -> int
 def _resolve(store: GraphStore, record: Sidecar, fence: Fence) -> None:
     """Finish or roll. A publish that lost to another recovery of the same record is looked at once more: by then the
     graph shows how it ended."""
+    from omnigraph.storage.recovery.finish_write import finish  # a write that meets no record needs neither
+    from omnigraph.storage.recovery.roll import roll
+
     settle = finish if record.can_redo and not record.aborted else roll
+    RECOVERY.warning(
+        "resolving the interrupted write %s (%s on branch '%s')", record.operation_id, record.kind, record.branch
+    )
     try:
         settle(store, record, fence)
     except ExpectedVersionMismatch:
@@ -113,9 +121,9 @@ def discard_drift(store: GraphStore) -> int:
             snapshot = store.refresh(ref.name, migrate_layout=True)
             pins = [pin for pin in snapshot.pins.values() if snapshot.owns(pin.branch) and _is_foreign(store, pin)]
             if pins:
-                draft = CommitDraft(ids.new_ulid(), ids.REPAIR_ACTOR, ids.now())
+                draft = CommitDraft(ids.new_ulid(), ids.REPAIR_ACTOR, ids.now(), note={"kind": "repair"})
                 expected = {pin.table_key: pin.version for pin in pins}
-                change = GraphChange(draft, tuple(_taken_back(store, pin) for pin in pins), (), expected)
+                change = GraphChange(draft, tuple(taken_back(store, pin) for pin in pins), (), expected)
                 published = publish(store, ref.name, change, fence.epoch, ids.new_ulid())
                 store.mirror.note(published.snapshot, published.commit)
                 discarded += len(pins)
@@ -123,12 +131,11 @@ def discard_drift(store: GraphStore) -> int:
 
 
 def _is_foreign(store: GraphStore, pin: Pin) -> bool:
-    newest = store.tables.newest(pin.location, pin.branch)
-    return not all(is_ours(maker(newest, version)) for version in range(pin.version + 1, newest.version + 1))
+    return not are_explained(store.tables.newest(pin.location, pin.branch), above=pin.version)
 
 
-def _taken_back(store: GraphStore, pin: Pin) -> Pin:
-    """The pin of a new version with the content of the old one."""
+def taken_back(store: GraphStore, pin: Pin) -> Pin:
+    """The pin of a new version with the content of the old one. Shows nothing."""
     restored = store.tables.restore(store.tables.newest(pin.location, pin.branch), pin.version, ids.new_ulid())
     uri, version = store.tables.uri(pin.location, pin.branch), int(restored.version)
     if store.location.is_local:

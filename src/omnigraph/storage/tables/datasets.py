@@ -6,10 +6,13 @@ Only `commit/` moves a table forward. Names of branches were checked long before
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import json
+import os
 import re
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from urllib.parse import quote, unquote
 
 import lance
@@ -17,12 +20,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph import limits
-from omnigraph.errors import CorruptGraph, HistoricalVersionReclaimed, StoreUnavailable
+from omnigraph.errors import CorruptGraph, GraphMoved, HistoricalVersionReclaimed, StoreUnavailable
 from omnigraph.lru import LruCache
 from omnigraph.storage.objects import object_store
 from omnigraph.storage.objects.native_libraries import (
     READ_EXCEPTIONS,
     STORE_EXCEPTIONS,
+    CommitConflictError,
     is_outage,
     reason,
     store_errors,
@@ -30,6 +34,10 @@ from omnigraph.storage.objects.native_libraries import (
 )
 from omnigraph.storage.objects.object_store import Location, ObjectStore
 from omnigraph.storage.tables.lance_types import LanceTable
+from omnigraph.storage.tables.version_addresses import is_at
+
+if TYPE_CHECKING:
+    from omnigraph.storage.tables.pinned_dataset import PinnedDataset
 
 #: Pages of indexes that Lance keeps for an open graph, in bytes.
 _INDEX_CACHE_BYTES = 512 * 1024**2
@@ -37,6 +45,17 @@ _INDEX_CACHE_BYTES = 512 * 1024**2
 #: How often a branch listing is repeated when a branch vanishes while it is read.
 _BRANCH_LISTING_RETRIES = 3
 
+
+#: The note of the newest version that Lance leaves beside the version files.
+_NOTE = "latest_version_hint.json"
+
+_VERSION_FILE = re.compile(r"[0-9]{20}\.manifest")
+
+#: A directory that changed so long after its note was changed by somebody else.
+_NOTE_NANOSECONDS = 1_000_000_000
+
+#: Versions that are tried behind the noted one; a note that is older belongs to software that does not keep it.
+_VERSIONS_TRIED = 64
 
 DATA_STORAGE_VERSION: Literal["2.2"] = "2.2"
 
@@ -109,7 +128,7 @@ class Tables:
         whole = self._location.child(path)
         return f"{whole}/tree/{branch}" if branch else whole
 
-    def _address(self, path: str, branch: str | None = None) -> str:
+    def address(self, path: str, branch: str | None = None) -> str:
         """What Lance is given: quoted where it would otherwise write beside the root.
 
         It reads an address of an object store as a URL. It writes the refs of branches below a plain local path through
@@ -122,7 +141,7 @@ class Tables:
 
     def data_file(self, path: str, branch: str | None, name: str) -> str:
         """Address of one data file, as Lance takes it."""
-        return f"{self._address(path, branch)}/data/{name}"
+        return f"{self.address(path, branch)}/data/{name}"
 
     def create(self, path: str, schema: pa.Schema) -> LanceTable:
         """Make an empty table. Fails when something is there."""
@@ -133,7 +152,7 @@ class Tables:
         """Make a table with its first rows in its first version."""
         return lance.write_dataset(
             rows,
-            self._address(path),
+            self.address(path),
             mode="create",
             enable_stable_row_ids=True,
             data_storage_version=DATA_STORAGE_VERSION,
@@ -143,7 +162,7 @@ class Tables:
     def create_by(self, path: str, transaction: Any) -> LanceTable:
         """Make a table by a staged transaction, so that its first version can be told from anybody else's."""
         return lance.LanceDataset.commit(
-            self._address(path),
+            self.address(path),
             transaction,
             storage_options=self._options,
             enable_v2_manifest_paths=True,
@@ -159,6 +178,17 @@ class Tables:
         """
         return lance.LanceDataset.commit(as_dataset(handle), transaction, max_retries=0)
 
+    def commit_detached(self, handle: LanceTable, transaction: Any) -> LanceTable:
+        """Commit a staged transaction to a version outside every lineage: whoever does not know its number, which is
+        drawn at random, never meets it."""
+        with store_errors("commit a draft of a table"):
+            return lance.LanceDataset.commit(as_dataset(handle), transaction, detached=True)
+
+    def drop_detached(self, table: TableVersion) -> None:
+        """Remove such a version. Its data files stay, as those of every write that was lost."""
+        below = f"{table.location}/tree/{table.branch}" if table.branch else table.location
+        self._objects.delete(f"{below}/_versions/d{table.version}.manifest")
+
     def newest(self, path: str, branch: str | None = None) -> LanceTable:
         """The newest version that exists, published or not."""
         handle = self.newest_or_none(path, branch)
@@ -169,7 +199,7 @@ class Tables:
     def newest_or_none(self, path: str, branch: str | None = None) -> LanceTable | None:
         """The newest version, or None when the table or its branch does not exist."""
         try:
-            return self._dataset(path, branch)
+            return self._newest(path, branch)
         except (ValueError, FileNotFoundError) as error:
             if is_outage(error):
                 raise StoreUnavailable(f"could not open table {path}: {reason(error)}") from error
@@ -179,6 +209,26 @@ class Tables:
         except STORE_EXCEPTIONS:
             with store_errors(f"open table {path}"):
                 raise
+
+    def _newest(self, path: str, branch: str | None) -> LanceTable:
+        number = newest_version(self.uri(path, branch)) if self.is_local else None
+        if number is not None:
+            with contextlib.suppress(ValueError, FileNotFoundError):  # removed since; a listing says what is there
+                return self._dataset(path, branch, number)
+        return self._dataset(path, branch)
+
+    def newest_number(self, path: str, branch: str | None, handle: LanceTable) -> int:
+        """The number of the newest version that exists, published or not, from a handle at any version."""
+        number = newest_version(self.uri(path, branch), handle.version) if self.is_local else None
+        return number if number is not None else int(handle.latest_version)
+
+    def note_newest(self, directory: str) -> None:
+        """Make the note of the newest version right, on a disk, before versions of a table or of its branch are
+        removed: from then on no version is missing above a noted one, and `newest_version` is not misled."""
+        if self.is_local:
+            names = os.listdir(self._location.child(f"{directory}/_versions"))
+            numbers = [2**64 - 1 - int(name.partition(".")[0]) for name in names if _VERSION_FILE.fullmatch(name)]
+            self._objects.write(f"{directory}/_versions/{_NOTE}", json.dumps({"version": max(numbers)}).encode())
 
     def at(self, table: TableVersion) -> LanceTable:
         """A table at one version. A handle is kept only where its number can never mean another version."""
@@ -215,14 +265,39 @@ class Tables:
                 hint="choose a newer commit",
                 path=path,
                 version=version,
-            ) from error
+            ) from None
         except STORE_EXCEPTIONS:
             with store_errors(f"open table {path} at version {version}"):
                 raise
 
-    def fresh(self, table: TableVersion) -> LanceTable:
-        """A table at one version on a handle that remembers nothing: what it reads comes from the store."""
-        return self._open_at(table, _session())
+    def fresh(self, table: TableVersion, session: Session | None = None) -> LanceTable:
+        """A table at one version on a handle that remembers nothing: what it reads comes from the store.
+
+        Args:
+            session: of `new_session`, for many that are looked at together.
+        """
+        return self._open_at(table, _session() if session is None else session)
+
+    def new_session(self) -> Session:
+        """What several fresh handles may remember together."""
+        use_storage()
+        return _session()
+
+    def pinned(self, table: TableVersion) -> PinnedDataset:
+        """A table at one version for other software, which can do nothing but read it."""
+        from omnigraph.storage.tables.pinned_dataset import PinnedDataset
+
+        with store_errors(f"open table {table.location} at version {table.version}"):
+            pinned = PinnedDataset(
+                self.address(table.location, table.branch),
+                table.version,
+                storage_options=self._options,
+                session=_session(),
+                default_scan_options={"blob_handling": AS_BYTES},
+            )
+        if table.branch is not None:
+            self._require_unmoved(table.location, pinned)
+        return pinned
 
     def _dataset(
         self, path: str, branch: str | None, version: int | None = None, session: Session | None = None
@@ -232,9 +307,25 @@ class Tables:
         use_storage()
         if session is None:
             session = self._session if branch is None else _session()
-        return lance.dataset(
-            self._address(path, branch), version=version, storage_options=self._options, session=session
+        handle = lance.dataset(
+            self.address(path, branch), version=version, storage_options=self._options, session=session
         )
+        if branch is not None:
+            self._require_unmoved(path, handle)
+        return handle
+
+    def _require_unmoved(self, path: str, handle: LanceTable) -> None:
+        """A branch names the files that it shares by their address. After a move they are missing there; after a copy
+        they are those of the original, which nobody may take for these."""
+        address = self.address(path)
+        for base in handle.base_paths().values():
+            if not is_at(base.path, address):
+                raise GraphMoved(
+                    f"the branches of {self._location.uri} still name the place that it was moved or copied from, "
+                    f"{base.path}",
+                    hint=f"run `omnigraph relocate {self._location.uri}`",
+                    uri=self._location.uri,
+                )
 
     def purge(self, path: str, below: int) -> None:
         """Remove the versions of a table below one, and the files that only they need."""
@@ -249,9 +340,17 @@ class Tables:
         """Make an older version of a table its newest. Lands on top of whatever came meanwhile."""
         operation = lance.LanceOperation.Restore(version)
         properties = {OPERATION: operation_id}
+        left = limits.PUBLISHER_RETRY_BUDGET
         with store_errors("restore a table"):
-            transaction = lance.Transaction(handle.version, operation, transaction_properties=properties)
-            return lance.LanceDataset.commit(as_dataset(handle), transaction)
+            while True:
+                transaction = lance.Transaction(handle.version, operation, transaction_properties=properties)
+                try:
+                    return lance.LanceDataset.commit(as_dataset(handle), transaction)
+                except CommitConflictError:  # Lance puts it behind some commits, and refuses others
+                    if left == 0:
+                        raise
+                    left -= 1
+                    handle = handle.checkout_version(handle.latest_version)
 
     def remove(self, path: str) -> None:
         """Remove a table with all its versions; an absent one is success.
@@ -259,17 +358,26 @@ class Tables:
         A mark stays, so that no other table is ever made there: its version numbers would mean other rows to whoever
         remembers the old ones.
         """
-        mark = f"{path}/{_REMOVED}"
-        self._objects.write(mark, b"")
+        mark = self.mark_removed(path)
         self._objects.delete_below(path, keep=mark)
         object_store.forget(self.uri(path))
         self._forget(path)
+
+    def mark_removed(self, path: str) -> str:
+        """Leave the mark of a table that is being removed; returns its path."""
+        mark = f"{path}/{_REMOVED}"
+        self._objects.write(mark, b"")
+        return mark
 
     def clear(self, path: str) -> None:
         """Remove whatever lies where a table should be, so that it can be made anew. For copies only."""
         self._objects.delete_below(path)
         object_store.forget(self.uri(path))
         self._forget(path)
+
+    def forget_open(self) -> None:
+        """Drop the open versions: some of them may be gone from the store."""
+        self._open.discard_if(lambda _: True)
 
     def _forget(self, path: str) -> None:
         self._open.discard_if(lambda table: table[0] == path)
@@ -343,10 +451,18 @@ class Tables:
             object_store.sync_files([f"{self.uri(path, branch)}/{version_file(newest.version)}"], self._location.uri)
 
 
+def transaction_of(handle: LanceTable, version: int) -> Any | None:
+    """The transaction that made a version of a table; None when the version does not say.
+
+    On a handle of its own: while it runs, no other thread can use the one it runs on.
+    """
+    return copy.copy(handle).read_transaction(version)
+
+
 def maker(handle: LanceTable, version: int) -> Any | None:
     """The transaction that made a version of a table; None when that cannot be read."""
     try:
-        return handle.read_transaction(version)
+        return transaction_of(handle, version)
     except READ_EXCEPTIONS:
         return None
 
@@ -370,6 +486,46 @@ def _ref_file(branch: str) -> str:
 def version_file(version: int) -> str:
     """Relative path of a version's own file (V2 naming: newest sorts first)."""
     return f"_versions/{2**64 - 1 - version:020d}.manifest"
+
+
+def newest_version(directory: str, known: int = 0) -> int | None:
+    """The number of the newest version of a table, or of a branch of a table, in a local directory, if it can be told
+    without a listing, which takes as long as there are versions.
+
+    Lance gives versions consecutive numbers and leaves a note of the last one that it made for its own commits. The
+    note may be old; the numbers are consecutive all the same, and a cleanup makes the note right before it removes
+    some. So whoever begins at a version that exists and goes up until one is missing has found the newest. Other
+    software may remove versions without a word, so where the directory changed since the note, nothing is told.
+
+    Args:
+        known: a version that was made, if one is known.
+    """
+    start = max(known, _noted(directory))
+    if not _is_noted_last(directory) or not os.path.exists(os.path.join(directory, version_file(start))):
+        return None  # another branch of the same name, a table that is gone, or versions were removed
+    for version in range(start + 1, start + 1 + _VERSIONS_TRIED):
+        if not os.path.exists(os.path.join(directory, version_file(version))):
+            return version - 1
+    return None
+
+
+def _is_noted_last(directory: str) -> bool:
+    """Whether the note is the last thing that happened to the version files. It appears under its name a moment after
+    it was written."""
+    versions = os.path.join(directory, "_versions")
+    try:
+        changed = os.stat(versions).st_mtime_ns - os.stat(os.path.join(versions, _NOTE)).st_mtime_ns
+    except OSError:
+        return False
+    return changed < _NOTE_NANOSECONDS
+
+
+def _noted(directory: str) -> int:
+    try:
+        with open(os.path.join(directory, "_versions", _NOTE), "rb") as note:
+            return int(json.load(note)["version"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
 
 
 #: Metadata of a field that holds blobs; whoever makes the schema sets it.

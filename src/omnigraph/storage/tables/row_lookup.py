@@ -29,6 +29,7 @@ from omnigraph.storage.tables import row_lookup
 from omnigraph.storage.tables.datasets import AS_BYTES, as_dataset, is_blob
 from omnigraph.storage.tables.filters import ColumnFilter, at_row_address, one_of, with_row_id
 from omnigraph.storage.tables.lance_types import LanceTable
+from omnigraph.storage.tables.older_blobs import bytes_with_nulls, with_nulls
 
 ID = "id"
 
@@ -124,6 +125,9 @@ def _file(metadata: Any) -> str:
 #: So few values always go through the filter; Lance chooses between index and scan.
 _FEW_VALUES = 64
 
+#: Rows of a batch that is compared with many values: their hash table is made again for each batch.
+_BATCH_ROWS = 262_144
+
 
 _ADDRESSES = (pa.field("_rowid", pa.uint64()), pa.field("_rowaddr", pa.uint64()))
 
@@ -153,10 +157,22 @@ def select_rows(
         names = list(columns)
         pushed = is_understood(handle.schema.field(filter_.column).type)
         scanned = names if pushed or filter_.column in names else [*names, filter_.column]
-        reader = _scanner(handle, scanned, filter_ if pushed else None, fragments).to_reader()
+        reader = _scanner(handle, scanned, [filter_] if pushed else [], fragments).to_reader()
         batches = reader if pushed else _passing(reader, filter_.expression)
+        if any(is_blob(handle.schema.field(name)) for name in names):
+            batches = (with_nulls(handle, batch) for batch in batches)
         found = pa.Table.from_batches(_bounded(batches, max_bytes), schema=reader.schema)
         return found.select([*names, *(field.name for field in _ADDRESSES)])
+
+
+def narrowed_rows(
+    handle: LanceTable, columns: Sequence[str], filters: Sequence[ColumnFilter]
+) -> Iterator[pa.RecordBatch]:
+    """Columns of all rows that may pass every filter, batch by batch; the caller tests them. No blobs."""
+    with store_errors("look up rows", handle):
+        if handle.get_fragments():
+            pushed = [each for each in filters if is_understood(handle.schema.field(each.column).type)]
+            yield from _scanner(handle, list(columns), pushed, None).to_reader()
 
 
 def is_understood(type_: pa.DataType) -> bool:
@@ -164,14 +180,16 @@ def is_understood(type_: pa.DataType) -> bool:
     return not (pa.types.is_unsigned_integer(type_) or pa.types.is_date64(type_))
 
 
-def _scanner(handle: LanceTable, columns: list[str], filter_: ColumnFilter | None, fragments: list[Any] | None) -> Any:
+def _scanner(
+    handle: LanceTable, columns: list[str], filters: Sequence[ColumnFilter], fragments: list[Any] | None
+) -> Any:
     builder: Any = ScannerBuilder(as_dataset(handle)).columns(columns).with_row_id(True).with_row_address(True)
     builder.blob_handling(AS_BYTES)
     if fragments is not None:
         builder.with_fragments(fragments)
-    if filter_ is not None:
+    if filters:
         # The builder's own way writes down the types of all columns and fails on a list of unsigned numbers.
-        builder._substrait_filter = serialized([filter_], handle.schema)
+        builder._substrait_filter = serialized(filters, handle.schema)
     return builder.to_scanner()
 
 
@@ -266,7 +284,10 @@ def plain_field(field: pa.Field) -> pa.Field:
 def _blobs(handle: LanceTable, field: pa.Field, row_ids: RowIds) -> pa.Array:
     """Rows with blobs are fetched a few at a time, so the list of bytes is short."""
     pairs: list[Any] = handle.read_blobs(field.name, ids=pa.array(row_ids, pa.uint64()), preserve_order=True)
-    return pa.array([content for _, content in pairs], pa.large_binary())
+    addresses = np.array([address for address, _ in pairs], np.uint64)
+    return bytes_with_nulls(
+        handle, field.name, addresses, pa.array([content for _, content in pairs], pa.large_binary())
+    )
 
 
 def row_ids_in_metadata(meta: Any) -> RowIds | None:
@@ -300,7 +321,14 @@ def find_rows(handle: LanceTable, wanted: pa.Array, column: str = ID, columns: t
         few = len(wanted) <= _FEW_VALUES or len(wanted) <= handle.count_rows() * limits.INDEX_LOOKUP_SHARE
         if few:
             return select_rows(handle, names, one_of(column, wanted), fragments=searched)
-        reader = handle.scanner(columns=names, fragments=searched, with_row_id=True, with_row_address=True).to_reader()
+        reader = handle.scanner(
+            columns=names,
+            fragments=searched,
+            with_row_id=True,
+            with_row_address=True,
+            batch_size=_BATCH_ROWS,
+            blob_handling=AS_BYTES,
+        ).to_reader()
         matching = (batch.filter(pc.is_in(batch.column(column), value_set=wanted)) for batch in reader)
         return pa.Table.from_batches(matching, schema=reader.schema)
 

@@ -1,15 +1,15 @@
 """Stages a change of a table's columns: new, renamed, widened, nullable, gone. One transaction, no row moves.
 
 Lance knows a column by its field id; name, place and nullability belong to the schema alone. A new column without
-values needs no file, a renamed one keeps its id, and a widened one gets a file of its own beside the old ones. So the
-cost follows the widened columns, never the table.
+values needs no file, a renamed one keeps its id, and a widened one or a new one with a value gets a file of its own
+beside the old ones. So the cost follows the written columns, never the table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import lance
 import pyarrow as pa
@@ -22,7 +22,10 @@ from omnigraph.storage.objects.native_libraries import store_errors
 from omnigraph.storage.tables import stage_rows
 from omnigraph.storage.tables.datasets import physical_schema
 from omnigraph.storage.tables.lance_types import LanceTable
+from omnigraph.storage.tables.schema_parts import schema_to_parts
 from omnigraph.storage.tables.stage_rows import StagedTransaction
+
+Value: TypeAlias = str | int | float | bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +34,28 @@ class ColumnChange:
 
     Attributes:
         field: its name, logical type, nullability and metadata.
-        source: name it has had; None for a new one, whose values are null.
+        source: name it has had; None for a new one.
+        value: what every row holds in a new column; None for null.
     """
 
     field: pa.Field
     source: str | None
+    value: Value | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A column in a new file: the values of another one in another type, or one value for every row."""
+
+    type: pa.DataType
+    nullable: bool
+    source: str | None = None
+    value: Value | None = None
+
+    def of(self, batch: pa.RecordBatch) -> pa.Array:
+        if self.source is not None:
+            return batch.column(self.source).cast(self.type)
+        return pa.repeat(pa.scalar(self.value, self.type), batch.num_rows)
 
 
 def stage_reshape(handle: LanceTable, rows: int, columns: Sequence[ColumnChange]) -> StagedTransaction | None:
@@ -45,17 +65,18 @@ def stage_reshape(handle: LanceTable, rows: int, columns: Sequence[ColumnChange]
         return None
     with store_errors("stage a change of columns", handle):
         known = {field.name(): field.id() for field in handle.lance_schema.fields()}
-        stored = {c.source: field for c, field in zip(columns, wanted, strict=True) if c.source is not None}
-        fragments, widened_ids, free = _widen(handle, _to_rewrite(handle.schema, stored))
+        fragments, written_ids, free = _write(handle, _to_write(handle.schema, columns, wanted))
         numbered = []
         for column, field in zip(columns, wanted, strict=True):
-            if column.source is None:
+            if field.name in written_ids:
+                number = written_ids[field.name]
+            elif column.source is None:
                 number, free = free, free + _width(field)
             else:
-                number = widened_ids.get(column.source, known[column.source])
+                number = known[column.source]
             numbered.append((field, number))
         schema = _numbered_schema(numbered)
-        operation = _operation(fragments, schema, rewritten=bool(widened_ids))
+        operation = _operation(fragments, schema, rewritten=bool(written_ids))
         return StagedTransaction(operation, handle.version, rows, digests=_new_digests(handle, fragments))
 
 
@@ -66,12 +87,19 @@ def _operation(fragments: list[FragmentMetadata], schema: LanceSchema, *, rewrit
     return lance.LanceOperation.Merge([_pruned(fragment, schema) for fragment in fragments], schema)
 
 
-def _to_rewrite(before: pa.Schema, after: dict[str, pa.Field]) -> dict[str, pa.DataType]:
-    """Columns that get new files: those of another type, and with one of them those that become nullable, because
-    Lance takes no other change of a column together with new files."""
-    widened = {name: field.type for name, field in after.items() if before.field(name).type != field.type}
-    relaxed = {name: field.type for name, field in after.items() if before.field(name).nullable != field.nullable}
-    return {**relaxed, **widened} if widened else {}
+def _to_write(before: pa.Schema, columns: Sequence[ColumnChange], after: pa.Schema) -> dict[str, _Written]:
+    """Columns that get new files, by the name they get: new ones with a value, those of another type, and with one of
+    them those that become nullable, because Lance takes no other change of a column together with new files."""
+    filled, widened, relaxed = {}, {}, {}
+    for column, field in zip(columns, after, strict=True):
+        if column.source is None:
+            if column.value is not None:
+                filled[field.name] = _Written(field.type, field.nullable, value=column.value)
+        elif before.field(column.source).type != field.type:
+            widened[field.name] = _Written(field.type, field.nullable, column.source)
+        elif before.field(column.source).nullable != field.nullable:
+            relaxed[field.name] = _Written(field.type, field.nullable, column.source)
+    return {**relaxed, **widened, **filled} if widened or filled else {}
 
 
 def stage_new(schema: pa.Schema) -> StagedTransaction:
@@ -83,29 +111,31 @@ def _fragments(handle: LanceTable) -> list[FragmentMetadata]:
     return [fragment.metadata for fragment in handle.get_fragments()]
 
 
-def _widen(handle: LanceTable, types: dict[str, pa.DataType]) -> tuple[list[FragmentMetadata], dict[str, int], int]:
-    """Write columns anew with a wider type.
+def _write(handle: LanceTable, columns: dict[str, _Written]) -> tuple[list[FragmentMetadata], dict[str, int], int]:
+    """Write columns into files of their own.
 
     Returns:
-        The fragments, the field ids of the widened columns, and the lowest field id that nothing uses.
+        The fragments, the field ids of the written columns, and the lowest field id that nothing uses.
     """
     free = 1 + max(_field_ids(handle))
-    if not types:
+    if not columns:
         return _fragments(handle), {}, free
-    names = {name: f"__wider_{position}" for position, name in enumerate(types)}
+    names = {name: f"__written_{position}" for position, name in enumerate(columns)}
 
-    def cast(batch: pa.RecordBatch) -> pa.RecordBatch:
-        return pa.record_batch([batch.column(name).cast(types[name]) for name in names], list(names.values()))
+    def values(batch: pa.RecordBatch) -> pa.RecordBatch:
+        fields = [pa.field(names[name], each.type, each.nullable) for name, each in columns.items()]
+        return pa.record_batch([each.of(batch) for each in columns.values()], schema=pa.schema(fields))
 
+    sources = [each.source for each in columns.values() if each.source is not None]
     fragments = []
     schema = None
     for fragment in handle.get_fragments():
-        changed, schema = fragment.merge_columns(cast, columns=list(names))
+        changed, schema = fragment.merge_columns(values, columns=sources or ["id"])
         fragments.append(changed)
     if schema is None:  # no rows, no files: any number will do
         numbers = {}
-        for name, type_ in types.items():
-            numbers[name], free = free, free + _width(pa.field(name, type_))
+        for name, each in columns.items():
+            numbers[name], free = free, free + _width(pa.field(name, each.type))
         return [], numbers, free
     numbers = {name: schema.field(written).id() for name, written in names.items()}
     return fragments, numbers, 1 + max(free - 1, *(number for field in schema.fields() for number in _numbers(field)))
@@ -152,16 +182,6 @@ def _numbered_schema(fields: list[tuple[pa.Field, int]]) -> LanceSchema:
     behind as many others as its id says, and then taken out alone."""
     stored: list[bytes] = []
     for field, number in fields:
-        before = [pa.field(f"_{position}", pa.int8()) for position in range(number)]
+        before = [pa.field(f"#{position}", pa.int8()) for position in range(number)]  # no property is called so
         stored += schema_to_parts(LanceSchema.from_pyarrow(pa.schema([*before, field])))[1][number:]
     return LanceSchema._from_protos("{}", *stored)
-
-
-def schema_to_parts(schema: LanceSchema) -> tuple[str, list[bytes]]:
-    """A Lance schema with its field ids as its metadata and one entry per field, for a recovery record."""
-    parts: Any = schema.__reduce__()[1]
-    return parts[0], list(parts[1:])
-
-
-def schema_from_parts(metadata: str, entries: list[bytes]) -> LanceSchema:
-    return LanceSchema._from_protos(metadata, *entries)

@@ -3,32 +3,50 @@
 A change is rows to put (new, or replacing the row with the same id) and ids to remove. It becomes one Lance
 transaction, whatever it mixes. Replaced rows keep their stable row id, so versions and indexes stay meaningful. Digests
 of the values in each data file are made on the way; `verify` compares them with what can be read back.
+
+What a version file says of its table stays short, however many small writes made it (decision 23): a write joins the
+small fragments at the table's end once there are too many, in the order of their row ids, which are then nearly a
+range; and it shortens the list of the versions that created the rows of a fragment, one for each small write.
 """
 
 from __future__ import annotations
 
+import heapq
+import json
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import lance
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from lance.fragment import FragmentMetadata, RowIdSequence, write_fragments
+from lance.fragment import FragmentMetadata, RowDatasetVersionMeta, RowIdSequence, write_fragments
 from xxhash import xxh3_64, xxh3_64_hexdigest
 
 from omnigraph import limits
 from omnigraph.storage.objects.native_libraries import store_errors
-from omnigraph.storage.tables import row_lookup, stage_rows
-from omnigraph.storage.tables.datasets import DATA_STORAGE_VERSION, as_dataset, has_blobs, physical_rows
+from omnigraph.storage.tables import row_lookup
+from omnigraph.storage.tables.datasets import (
+    AS_BYTES,
+    DATA_STORAGE_VERSION,
+    as_dataset,
+    has_blobs,
+    physical_rows,
+)
 from omnigraph.storage.tables.lance_types import LanceTable
-from omnigraph.storage.tables.row_lookup import ID, RowIds, RowLocations
+from omnigraph.storage.tables.older_blobs import with_nulls
+from omnigraph.storage.tables.row_lookup import ID, ROW_ADDRESS, ROW_ID, RowIds, RowLocations, plain_field
+from omnigraph.storage.tables.small_fragments import small_fragments
 
-#: Fragments with at most this many rows are folded whatever their neighbours' sizes: rewriting them costs next to
-#: nothing, and one-row writes between larger ones would otherwise keep a table from ever being folded.
-_FOLD_ALWAYS_ROWS = 512
+_CREATED, _UPDATED = "_row_created_at_version", "_row_last_updated_at_version"
+
+#: Characters of a list of versions that is made shorter: about 25 entries, which are in every version file.
+_LONG_LIST = 1_024
+
+#: Tags of protobuf fields: a message, or a number, in field 1 or 2.
+_MESSAGE_1, _NUMBER_2 = b"\x0a", b"\x10"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +75,7 @@ class StagedTransaction:
         uuid: names the transaction; recovery finds it in the table's history by this.
         digests: of the values in each new data file, by the name of the file.
         pending: the rows it puts and removes, if they are few; for readers in this process, not part of the record.
+        updated, deleted: how many rows it replaces and removes, for the note of the commit.
     """
 
     operation: Any
@@ -65,6 +84,13 @@ class StagedTransaction:
     uuid: str = field(default_factory=lambda: str(uuid.uuid4()))
     digests: Mapping[str, str] = field(default_factory=dict)
     pending: PendingChange | None = field(default=None, compare=False, repr=False)
+    updated: int = field(default=0, compare=False)
+    deleted: int = field(default=0, compare=False)
+
+    @property
+    def overwrites(self) -> bool:
+        """Whether every row that was there before is gone."""
+        return isinstance(self.operation, lance.LanceOperation.Overwrite)
 
 
 def stage_change(
@@ -85,12 +111,21 @@ def stage_change(
         updates, inserts = _split(put, existing)
         folded = _fold_small(handle, gone)
         files = _Files(handle)
-        if len(gone) == 0 and folded is None:
-            operation: Any = lance.LanceOperation.Append(files.write(inserts))
+        new, stored = _new_fragments(files, updates, inserts, folded), _stored_fragments(handle, gone, folded)
+        if stored.removed or stored.changed:
+            operation: Any = lance.LanceOperation.Update(sorted(stored.removed), list(stored.changed), new)
         else:
-            operation = _update(files, updates, inserts, gone, folded)
+            operation = lance.LanceOperation.Append(new)
         pending = _pending_change(handle.schema, updates[0], inserts, updates[1], remove.row_ids)
-        return StagedTransaction(operation, handle.version, rows_after, digests=files.digests, pending=pending)
+        return StagedTransaction(
+            operation,
+            handle.version,
+            rows_after,
+            digests=files.digests,
+            pending=pending,
+            updated=len(existing.addresses),
+            deleted=len(remove.addresses),
+        )
 
 
 def stage_overwrite(handle: LanceTable, rows: pa.Table) -> StagedTransaction:
@@ -114,76 +149,44 @@ def _split(put: pa.Table, existing: RowLocations) -> tuple[tuple[pa.Table, np.nd
 
 
 @dataclass(frozen=True, slots=True)
-class _Folded:
-    """Small fragments that this write replaces by one, as their live rows."""
+class _Fragments:
+    """What a change does to the fragments that are there."""
 
-    fragment_ids: frozenset[int]
-    rows: pa.Table
-    row_ids: np.ndarray[Any, Any]
-
-
-def _fold_small(handle: LanceTable, gone: np.ndarray[Any, Any]) -> _Folded | None:
-    """Rows of the small fragments at the table's end, once there are too many of them.
-
-    Taking the next older fragment only while it is not much larger than what was gathered keeps the work per written
-    row logarithmic. Tables with blob columns are left alone: their bytes would have to be copied.
-    """
-    fragments = handle.get_fragments()
-    if len(fragments) <= limits.SMALL_FRAGMENTS or has_blobs(handle.schema):
-        return None
-    chosen: list[Any] = []
-    gathered = 0
-    for fragment in sorted(fragments, key=lambda fragment: -fragment.fragment_id):
-        size = fragment.metadata.physical_rows
-        much_larger = size > max(limits.FOLD_RATIO * gathered, _FOLD_ALWAYS_ROWS)
-        if size > limits.SMALL_FRAGMENT_ROWS or (chosen and much_larger):
-            break
-        chosen.append(fragment)
-        gathered += size
-    if len(chosen) < limits.SMALL_FRAGMENTS:
-        return None
-    rows = handle.scanner(fragments=chosen, with_row_id=True, with_row_address=True).to_table()
-    keep = pc.invert(pc.is_in(rows.column("_rowaddr"), value_set=pa.array(gone, pa.uint64())))
-    rows = rows.filter(keep)
-    return _Folded(
-        frozenset(fragment.fragment_id for fragment in chosen),
-        rows.select(handle.schema.names),
-        rows.column("_rowid").to_numpy(),
-    )
+    removed: frozenset[int]
+    changed: tuple[FragmentMetadata, ...]
 
 
-def _update(
-    files: _Files,
-    updates: tuple[pa.Table, np.ndarray[Any, Any]],
-    inserts: pa.Table,
-    gone: np.ndarray[Any, Any],
-    folded: _Folded | None,
-) -> Any:
-    handle = files.handle
-    new: list[FragmentMetadata] = []
-    replaced, kept_ids = updates
-    if folded is not None and folded.rows.num_rows:
-        replaced = pa.concat_tables([folded.rows.cast(handle.schema), replaced.cast(handle.schema)])
-        kept_ids = np.concatenate([folded.row_ids, kept_ids])
-    if replaced.num_rows:
-        new += _with_row_ids(files.write(replaced), kept_ids)
-    if inserts.num_rows:
-        new += files.write(inserts)
+def _stored_fragments(handle: LanceTable, gone: RowIds, folded: _Folded | None) -> _Fragments:
+    """Fragments without the rows that go, and those about which the version file says more than it need."""
     removed = set(folded.fragment_ids) if folded else set()
-    changed = []
+    changed: dict[int, FragmentMetadata] = {}
     fragment_of = gone >> np.uint64(32)
-    for fragment_id in np.unique(fragment_of).tolist():
-        if fragment_id in removed:
-            continue
+    for fragment_id in sorted(set(fragment_of.tolist()) - removed):
         offsets = (gone[fragment_of == fragment_id] & np.uint64(0xFFFFFFFF)).tolist()
         left = handle.get_fragment(fragment_id).delete_rows(offsets)
         if left is None:
             removed.add(fragment_id)
         else:
-            changed.append(left)
-    return lance.LanceOperation.Update(
-        removed_fragment_ids=sorted(removed), updated_fragments=changed, new_fragments=new
-    )
+            changed[fragment_id] = left
+    stay = (changed.get(each.fragment_id, each.metadata) for each in _youngest(handle, removed))
+    changed |= {fragment.id: fragment for fragment in _shortened(handle, stay)}
+    return _Fragments(frozenset(removed), tuple(changed[number] for number in sorted(changed)))
+
+
+def _new_fragments(
+    files: _Files, updates: tuple[pa.Table, RowIds], inserts: pa.Table, folded: _Folded | None
+) -> list[FragmentMetadata]:
+    new: list[FragmentMetadata] = []
+    replaced, kept_ids = updates
+    if folded is not None and folded.rows.num_rows:
+        schema = _read_schema(files.handle.schema)
+        replaced = pa.concat_tables([folded.rows.cast(schema), replaced.cast(schema)])
+        replaced, kept_ids = _in_row_id_order(replaced, np.concatenate([folded.row_ids, kept_ids]))
+    if replaced.num_rows:
+        new += _with_row_ids(files.write(replaced), kept_ids)
+    if inserts.num_rows:
+        new += files.write(inserts)
+    return new
 
 
 def _with_row_ids(fragments: list[FragmentMetadata], row_ids: np.ndarray[Any, Any]) -> list[FragmentMetadata]:
@@ -212,9 +215,103 @@ class _Files:
             max_rows_per_file=limits.FRAGMENT_ROWS,
             data_storage_version=DATA_STORAGE_VERSION,
         )
-        self.digests |= stage_rows.of_files(fragments, rows)
+        self.digests |= of_files(fragments, rows)
         row_lookup.note(fragments, rows)
         return fragments
+
+
+@dataclass(frozen=True, slots=True)
+class _Folded:
+    """Small fragments that a write replaces by one, as their live rows."""
+
+    fragment_ids: frozenset[int]
+    rows: pa.Table
+    row_ids: RowIds
+
+
+def _fold_small(handle: LanceTable, gone: RowIds) -> _Folded | None:
+    """Rows of the small fragments at the table's end, once there are too many of them.
+
+    Args:
+        gone: addresses of rows that the write replaces or removes.
+    """
+    chosen = small_fragments(handle)
+    if not chosen:
+        return None
+    scanner = handle.scanner(fragments=chosen, with_row_id=True, with_row_address=True, blob_handling=AS_BYTES)
+    batches = (with_nulls(handle, batch) for batch in scanner.to_batches())
+    rows = pa.Table.from_batches(batches, _read_schema(handle.schema, ROW_ID, ROW_ADDRESS))
+    rows = rows.filter(pc.invert(pc.is_in(rows.column(ROW_ADDRESS), value_set=pa.array(gone, pa.uint64()))))
+    return _Folded(
+        frozenset(fragment.fragment_id for fragment in chosen),
+        rows.select(handle.schema.names),
+        rows.column(ROW_ID).to_numpy(),
+    )
+
+
+def _read_schema(schema: pa.Schema, *numbers: str) -> pa.Schema:
+    """A table as it is read, where blobs are bytes, with numbers of the rows behind its columns."""
+    return pa.schema([*map(plain_field, schema), *(pa.field(name, pa.uint64()) for name in numbers)])
+
+
+def _youngest(handle: LanceTable, without: Collection[int]) -> list[Any]:
+    """The fragments at a table's end among which some may be the result of a fold; the older ones were looked at."""
+    stay = (fragment for fragment in handle.get_fragments() if fragment.fragment_id not in without)
+    return heapq.nlargest(2 * limits.SMALL_FRAGMENTS, stay, key=lambda fragment: fragment.fragment_id)
+
+
+def _in_row_id_order(rows: pa.Table, row_ids: RowIds) -> tuple[pa.Table, RowIds]:
+    """Rows with their row ids in the order that takes the least room to say."""
+    order = np.argsort(row_ids)
+    return rows.take(pa.array(order)), row_ids[order]
+
+
+def _shortened(handle: LanceTable, fragments: Iterable[Any]) -> Iterator[Any]:
+    """Of some fragments of a table those whose rows were created by many versions, with the first of these for all.
+
+    Nobody misses a row by that: the version that last wrote a row stays exact, and a row counts as created earlier than
+    it was, so it is looked up in states in which it is not. Row ids, files and deletions stay as they are.
+
+    Args:
+        fragments: metadata of fragments of this version, perhaps with more deletions.
+    """
+    for fragment in fragments:
+        if fragment.created_at_version_meta is not None and fragment.physical_rows <= limits.FOLD_ROWS:
+            created = _first_version(handle, fragment)
+            if created is not None:
+                yield replace(fragment, created_at_version_meta=created)
+
+
+def _first_version(handle: LanceTable, fragment: Any) -> Any | None:
+    """One version for all rows of a fragment, if the list that it has is long and written as it is known here."""
+    if len(fragment.created_at_version_meta.json()) <= _LONG_LIST:
+        return None
+    stored = handle.get_fragment(fragment.id)
+    versions = handle.scanner(columns=[_CREATED, _UPDATED], fragments=[stored]).to_table()
+    updated = pc.min_max(versions.column(_UPDATED)).as_py()
+    known = _for_all_rows(fragment.physical_rows, updated["max"])
+    if json.loads(fragment.last_updated_at_version_meta.json()) != known:
+        return None
+    first = pc.min(versions.column(_CREATED)).as_py()
+    return RowDatasetVersionMeta.from_json(json.dumps(_for_all_rows(fragment.physical_rows, first)))
+
+
+def _for_all_rows(rows: int, version: int) -> dict[str, list[int]]:
+    """The list of versions of a fragment that has one entry: all rows, one version."""
+    whole = _message(_message(_NUMBER_2 + _varint(rows)))
+    return {"inline": list(_message(whole + _NUMBER_2 + _varint(version)))}
+
+
+def _message(content: bytes) -> bytes:
+    return _MESSAGE_1 + _varint(len(content)) + content
+
+
+def _varint(number: int) -> bytes:
+    digits = bytearray()
+    while number > 0x7F:
+        digits.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*digits, number])
 
 
 #: Begins the text of every digest; another function would have another name.
@@ -354,5 +451,5 @@ def _pending_change(
     if rows.nbytes > limits.KEPT_EFFECT_BYTES:
         return None
     if rows.get_total_buffer_size() > limits.KEPT_EFFECT_BYTES:
-        rows = rows.take(pa.array(np.arange(count)))
+        rows = rows.take(pa.arange(0, count))
     return PendingChange(rows.combine_chunks(), replaced, removed)

@@ -1,41 +1,183 @@
-"""Indexes of one table: what is covered, and staging what is not.
+"""Indexes of one table: what is covered, building what is not, and staging what was built.
 
 An index consists of segments, each over some fragments. Extending one adds a segment for the fragments that are not
-covered, so the cost follows the new rows.
+covered, so the cost follows the new rows. Segments are built in any process and on any version that has the fragments;
+`staged_segments` puts them into one transaction and leaves out what does not fit the table any more.
+
+Lance finds rows by their places through a BTREE, and by their stable row ids through the other kinds. It tells which
+rows such an index still speaks for by all its segments together. So when a row that an old segment knows lies in a
+fragment that a new one would cover, because it was replaced, the old segment would bring back the values that the row
+had: such an index is built anew.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import lance
+from lance.bitmap import Bitmap
 
-from omnigraph.storage.objects.native_libraries import store_errors
+from omnigraph import limits
+from omnigraph.errors import StoreUnavailable
+from omnigraph.storage.objects.native_libraries import reason, store_errors
 from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.stage_rows import StagedTransaction
 
-#: Columns of a table whose indexes are built at once. Sorting a column uses about one core.
-_INDEX_THREADS = 4
+_BTREE = "BTREE"
+_TYPES = {_BTREE: "BTREE", "INVERTED": "INVERTED", "VECTOR": "IVF_FLAT"}
+_DETAILS = {_BTREE: "btree", "INVERTED": "inverted", "VECTOR": "ivf"}
+
+_CREATED = "_row_created_at_version"
 
 
-_TYPES = {"BTREE": "BTREE", "INVERTED": "INVERTED", "VECTOR": "IVF_FLAT"}
-_DETAILS = {"BTREE": "btree", "INVERTED": "inverted", "VECTOR": "ivf"}
+@dataclass(frozen=True, slots=True)
+class IndexWork:
+    """One segment to build.
+
+    Attributes:
+        name: of the index that it becomes a part of.
+        fragments: what it is going to cover, with the data files of each.
+        rows: how many rows these have, deleted ones included.
+        replaces: segments that it stands in for.
+    """
+
+    column: str
+    kind: str
+    name: str
+    fragments: Mapping[int, tuple[str, ...]]
+    rows: int
+    replaces: frozenset[str] = frozenset()
+
+    @property
+    def is_by_row_id(self) -> bool:
+        """Whether the index finds rows by their row ids, and so stays good when fragments are joined."""
+        return self.kind != _BTREE
+
+    def parts(self, rows: int) -> list[IndexWork]:
+        """The same as several segments of about so many rows, or more."""
+        numbers = sorted(self.fragments)
+        count = min(max(1, self.rows // rows), len(numbers))
+        ends = [len(numbers) * place // count for place in range(count + 1)]
+        chosen = [numbers[start:end] for start, end in pairwise(ends)]
+        return [
+            replace(
+                self,
+                fragments={number: self.fragments[number] for number in part},
+                rows=self.rows * len(part) // len(numbers),
+            )
+            for part in chosen
+        ]
 
 
-def missing_parts(handle: LanceTable, column: str, kind: str) -> tuple[list[int], str | None]:
-    """Fragments that the index of a column does not cover, or why it cannot be built yet."""
+@dataclass(frozen=True, slots=True)
+class BuiltSegment:
+    """A segment that was built, as `lance.Index`, and what was asked for."""
+
+    work: IndexWork
+    index: Any
+
+
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    uuid: str
+    fragments: frozenset[int]
+    rows: int
+    version: int
+
+
+def index_kind_of(index: Any) -> str:
+    """What a schema calls the kind of an index that a table has; an index of another kind keeps Lance's name of it."""
+    named = str(index.index_type)
+    return next((kind for kind, part in _DETAILS.items() if part in named.lower()), named)
+
+
+def missing_parts(handle: LanceTable, column: str, kind: str) -> list[int]:
+    """Fragments that the index of a column does not cover."""
     with store_errors("read the indexes of a table"):
-        fragments = {fragment.fragment_id for fragment in handle.get_fragments()}
-        covered: set[int] = set()
-        for index in handle.describe_indices():
-            if list(index.field_names) == [column] and _DETAILS[kind] in str(index.index_type).lower():
-                covered |= {number for segment in index.segments for number in segment.fragment_ids}
-        missing = sorted(fragments - covered)
+        covered = {number for segment in _segments(handle, column, kind) for number in segment.fragments}
+        return sorted({fragment.fragment_id for fragment in handle.get_fragments()} - covered)
+
+
+def coverage_by_row_id(handle: LanceTable) -> list[dict[str, frozenset[int]]]:
+    """For each index that finds rows by their row ids, the fragments of its segments by their uuid."""
+    return [
+        {segment.uuid: frozenset(segment.fragment_ids) for segment in index.segments}
+        for index in handle.describe_indices()
+        if index_kind_of(index) != _BTREE
+    ]
+
+
+def index_work(handle: LanceTable, column: str, kind: str) -> tuple[IndexWork | None, str | None]:
+    """What makes the index of a column cover its table, or why it cannot be built yet; nothing when it does.
+
+    Small segments are joined once there are many.
+    """
+    with store_errors("read the indexes of a table"):
+        metas = {fragment.fragment_id: fragment.metadata for fragment in handle.get_fragments()}
+        segments = _segments(handle, column, kind)
+        covered = {number for segment in segments for number in segment.fragments}
+        missing = sorted(metas.keys() - covered)
         if missing and kind == "VECTOR" and not _has_vector(handle, column):
-            return [], "no row has a vector yet"
-        return missing, None
+            return None, "no row has a vector yet"
+        joined = _many_small(segments)
+        if missing and kind != _BTREE and _speaks_for_older_rows(handle, missing, segments):
+            joined = segments
+        fragments = {*missing, *(number for segment in joined for number in segment.fragments if number in metas)}
+        if not fragments:
+            return None, None
+        gone = [segment for segment in segments if not segment.fragments & metas.keys()]
+        return IndexWork(
+            column,
+            kind,
+            _name(handle, column, kind),
+            {number: _files(metas[number]) for number in sorted(fragments)},
+            sum(metas[number].physical_rows for number in fragments),
+            frozenset(segment.uuid for segment in (*joined, *gone)),
+        ), None
+
+
+def _segments(handle: LanceTable, column: str, kind: str) -> list[_Segment]:
+    """Those of the index of a column; its rows are those of the fragments that the table still has."""
+    rows = {fragment.fragment_id: fragment.metadata.physical_rows for fragment in handle.get_fragments()}
+    return [
+        _Segment(
+            segment.uuid,
+            frozenset(segment.fragment_ids),
+            sum(rows.get(number, 0) for number in segment.fragment_ids),
+            int(segment.dataset_version_at_last_update),
+        )
+        for index in handle.describe_indices()
+        if list(index.field_names) == [column] and index_kind_of(index) == kind
+        for segment in index.segments
+    ]
+
+
+def _many_small(segments: Sequence[_Segment]) -> list[_Segment]:
+    """Segments that are joined because each one costs every look-up: the smallest, and larger ones while they are not
+    much larger than what is joined anyway, so that a row is indexed again a few times only."""
+    small = sorted((each for each in segments if 0 < each.rows < limits.INDEX_SEGMENT_ROWS), key=lambda each: each.rows)
+    if len(small) <= limits.INDEX_SEGMENTS:
+        return []
+    chosen, gathered = [], 0
+    for number, segment in enumerate(small):
+        if number >= 2 and segment.rows > limits.FOLD_RATIO * gathered:
+            break
+        chosen.append(segment)
+        gathered += segment.rows
+    return chosen
+
+
+def _speaks_for_older_rows(handle: LanceTable, fragments: Iterable[int], segments: Sequence[_Segment]) -> bool:
+    """Whether some fragments hold rows that existed when a segment was built, and may be known to it."""
+    if not segments:
+        return False
+    built = max(segment.version for segment in segments)
+    chosen = [handle.get_fragment(number) for number in fragments]
+    batches = handle.scanner(columns=[_CREATED], fragments=chosen).to_batches()
+    return any(bool((batch.column(_CREATED).to_numpy() <= built).any()) for batch in batches)
 
 
 def _has_vector(handle: LanceTable, column: str) -> bool:
@@ -43,30 +185,76 @@ def _has_vector(handle: LanceTable, column: str) -> bool:
     return any(batch.column(column).null_count < batch.num_rows for batch in scanner.to_batches())
 
 
-def stage_index(handle: LanceTable, rows: int, work: Sequence[tuple[str, str, list[int]]]) -> StagedTransaction:
-    """Build index segments (column, kind, fragments) as one transaction, several columns at a time."""
-    with store_errors("build an index"), ThreadPoolExecutor(min(_INDEX_THREADS, len(work))) as threads:
-        segments = list(threads.map(lambda each: _segment(handle, *each), work))
-        return StagedTransaction(lance.LanceOperation.CreateIndex(segments, []), handle.version, rows)
+def _files(meta: Any) -> tuple[str, ...]:
+    return tuple(file._path for file in meta.files)  # `path` makes a new class at each look
 
 
-def _segment(shared: LanceTable, column: str, kind: str, fragments: list[int]) -> Any:
-    handle = shared.checkout_version(shared.version)  # building blocks a handle, and readers share theirs
-    options = {"num_partitions": 1, "metric": "l2"} if kind == "VECTOR" else {}
-    segment = handle.create_index_uncommitted(
-        column, _TYPES[kind], name=_name(handle, column), fragment_ids=fragments, replace=True, **options
-    )
-    if kind == "INVERTED":  # until it is merged, even alone, its files cannot be searched
-        segment = handle.merge_existing_index_segments([segment])
-    return segment
+def build_segment(handle: LanceTable, work: IndexWork, version: int) -> BuiltSegment:
+    """Build a segment on a handle that nobody else uses meanwhile.
+
+    Args:
+        version: of the table whose rows these are; the handle may be at a draft of it.
+    """
+    options = {"num_partitions": 1, "metric": "l2"} if work.kind == "VECTOR" else {}
+    with store_errors("build an index"):
+        segment = handle.create_index_uncommitted(
+            work.column, _TYPES[work.kind], name=work.name, fragment_ids=list(work.fragments), replace=True, **options
+        )
+        if work.kind == "INVERTED":  # until it is merged, even alone, its files cannot be searched
+            try:
+                segment = handle.merge_existing_index_segments([segment])
+            except ValueError as error:  # a file that it has just written is gone
+                raise StoreUnavailable(f"could not build the index of '{work.column}': {reason(error)}") from error
+    return BuiltSegment(work, replace(segment, dataset_version=version))
 
 
-def _name(handle: LanceTable, column: str) -> str:
+def staged_segments(
+    handle: LanceTable, rows: int, built: Sequence[BuiltSegment]
+) -> tuple[StagedTransaction | None, list[BuiltSegment]]:
+    """One transaction of the segments that fit the table as it is now, and these segments.
+
+    A fragment that is gone, rewritten, or covered by somebody else meanwhile is not covered by the new segment. An
+    index that finds rows by their row ids is left as it is in that last case.
+    """
+    with store_errors("read the indexes of a table"):
+        present = {fragment.fragment_id: _files(fragment.metadata) for fragment in handle.get_fragments()}
+        fields = {field.name(): int(field.id()) for field in handle.lance_schema.fields()}
+        new, removed, kept = [], [], []
+        for segment in built:
+            work = segment.work
+            if [fields.get(work.column)] != list(segment.index.fields):
+                continue
+            others = [each for each in _segments(handle, work.column, work.kind) if each.uuid not in work.replaces]
+            known = {number for other in others for number in other.fragments}
+            if work.kind != _BTREE and known & work.fragments.keys():
+                continue
+            covered = {n for n, files in work.fragments.items() if present.get(n) == files and n not in known}
+            if covered:
+                kept.append(segment)
+                new.append(replace(segment.index, fragment_ids=Bitmap(sorted(covered))))
+                removed += [_removed(segment.index, uuid) for uuid in sorted(work.replaces & _uuids(handle))]
+        if not new:
+            return None, []
+        unique = list({index.uuid: index for index in removed}.values())
+        return StagedTransaction(lance.LanceOperation.CreateIndex(new, unique), handle.version, rows), kept
+
+
+def _uuids(handle: LanceTable) -> set[str]:
+    return {segment.uuid for index in handle.describe_indices() for segment in index.segments}
+
+
+def _removed(index: Any, uuid: str) -> Any:
+    """What Lance is told of a segment that goes; it looks at the uuid."""
+    return replace(index, uuid=uuid, fragment_ids=Bitmap([]), files=None)
+
+
+def _name(handle: LanceTable, column: str, kind: str) -> str:
     """An index keeps its name when its column is renamed; a new column of the old name must not take it over."""
-    taken = {index.name for index in handle.describe_indices() if list(index.field_names) != [column]}
+    taken = []
+    for index in handle.describe_indices():
+        if list(index.field_names) == [column] and index_kind_of(index) == kind:
+            return str(index.name)
+        taken.append(index.name)
     name = f"{column}_idx"
-    return (
-        name
-        if name not in taken
-        else next(f"{name}_{number}" for number in range(2, len(taken) + 3) if f"{name}_{number}" not in taken)
-    )
+    numbers = range(2, len(taken) + 3)
+    return name if name not in taken else next(free for n in numbers if (free := f"{name}_{n}") not in taken)

@@ -24,6 +24,7 @@ from omnigraph.storage.objects.object_store import Location
 from omnigraph.storage.tables.datasets import AS_BYTES, Tables, as_dataset, has_blobs
 from omnigraph.storage.tables.filters import ColumnFilter, one_of
 from omnigraph.storage.tables.lance_types import Fragment, LanceTable
+from omnigraph.storage.tables.older_blobs import ADDRESS, with_nulls
 from omnigraph.storage.tables.row_lookup import is_understood, select_rows, serialized
 
 #: Rows per batch that a distributed scan hands to the JVM.
@@ -80,23 +81,37 @@ def scan_fragments(
         for each in filters:
             (pushed if is_understood(handle.schema.field(each.column).type) else late).append(each)
         scanned = [*columns, *{each.column for each in late if each.column not in columns}]
-        batches = _scanner(handle, fragments, scanned, pushed).to_batches()
+        blobs = has_blobs(pa.schema([handle.schema.field(name) for name in scanned]))
+        batches = _scanner(handle, fragments, scanned, pushed, blobs).to_batches()
         for batch in batches:
-            found = pa.Table.from_batches([batch])
+            found = pa.Table.from_batches([with_nulls(handle, batch) if blobs else batch])
             for each in late:
                 found = found.filter(each.expression)
             yield from found.select(list(columns)).to_batches()
 
 
-def _scanner(handle: LanceTable, fragments: Sequence[int], columns: list[str], filters: list[ColumnFilter]) -> Any:
-    blobs = has_blobs(pa.schema([handle.schema.field(name) for name in columns]))
+def _scanner(
+    handle: LanceTable, fragments: Sequence[int], columns: list[str], filters: list[ColumnFilter], blobs: bool
+) -> Any:
     builder: Any = ScannerBuilder(as_dataset(handle)).columns(columns).scan_in_order(True)
     builder.with_fragments([handle.get_fragment(number) for number in fragments])
-    builder.blob_handling(AS_BYTES)
+    builder.blob_handling(AS_BYTES).with_row_address(blobs)
     builder.batch_size(limits.EXPORT_BLOB_BATCH_ROWS if blobs else _SCAN_BATCH_ROWS)
     if filters:
         builder._substrait_filter = serialized(filters, handle.schema)
     return builder.to_scanner()
+
+
+def whole_table(handle: LanceTable, columns: Sequence[str] | None) -> pa.Table:
+    """Some columns of every row in stored order, None for all; blobs come as bytes."""
+    names = list(columns) if columns is not None else list(handle.schema.names)
+    blobs = has_blobs(pa.schema([field for field in handle.schema if field.name in names]))
+    scanned = [*names, ADDRESS] if blobs and ADDRESS not in names else names
+    table = handle.to_table(columns=scanned, blob_handling=AS_BYTES)
+    if not blobs:
+        return table
+    batches = [with_nulls(handle, batch) for batch in table.to_batches()]
+    return pa.Table.from_batches(batches, table.schema).select(names)
 
 
 ID = "id"
@@ -136,9 +151,15 @@ def _stored_order(
 ) -> Iterator[pa.RecordBatch]:
     rows = limits.EXPORT_BLOB_BATCH_ROWS if blobs else limits.EXPORT_BATCH_ROWS
     scanner = handle.scanner(
-        columns=list(columns), fragments=fragments, batch_size=rows, blob_handling=AS_BYTES, scan_in_order=True
+        columns=list(columns),
+        fragments=fragments,
+        batch_size=rows,
+        blob_handling=AS_BYTES,
+        scan_in_order=True,
+        with_row_address=blobs,
     )
-    yield from scanner.to_batches()
+    for batch in scanner.to_batches():
+        yield with_nulls(handle, batch).select(list(columns)) if blobs else batch
 
 
 def _sorted_here(handle: LanceTable, columns: Sequence[str], fragments: Sequence[Fragment]) -> Iterator[pa.RecordBatch]:

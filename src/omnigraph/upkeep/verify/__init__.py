@@ -12,7 +12,7 @@ from omnigraph import ids
 from omnigraph.errors import BranchNotFound
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.inspect_files import DAMAGE, damage_of
-from omnigraph.storage.metadata.manifest import ManifestSnapshot
+from omnigraph.storage.metadata.manifest import ManifestSnapshot, Pin
 from omnigraph.storage.objects.native_libraries import panics_as_damage
 from omnigraph.upkeep.verify import control_checks, history_checks, table_checks
 from omnigraph.upkeep.verify.report import Ledger, Problem, VerifyCheck, VerifyReport, lasting
@@ -38,6 +38,7 @@ CHECKS: dict[str, str] = {
     CARDINALITY: "@card holds for every source with edges",
     table_checks.INDEXES: "every index gives answers",
     control_checks.RECORDS: "no interrupted write is left",
+    control_checks.TAGS: "every tag names a state that can be opened",
     control_checks.REFS: "no table has a branch that the graph does not have",
 }
 
@@ -93,6 +94,8 @@ def _verified(store: GraphStore, stack: ExitStack, look_deep: bool) -> VerifyRep
     with ledger.looking_at(control_checks.RECORDS):
         ledger.extend(lasting(lambda: control_checks.pending_records(store)))
         ledger.extend(control_checks.audit_problems(store))
+        ledger.extend(control_checks.upkeep_problems(store))
+    _tags(store, ledger)
     with ledger.looking_at(control_checks.REFS, len(locations)):
         ledger.extend(control_checks.unreachable_refs(store, locations))
     return ledger.report()
@@ -134,6 +137,13 @@ def _account(store: GraphStore, ledger: Ledger, lineages: history_checks.Lineage
             pass
         except DAMAGE as error:
             ledger.extend([history_checks.unreadable_mirror(snapshot, damage_of(error))])
+
+
+def _tags(store: GraphStore, ledger: Ledger) -> None:
+    checked: set[Pin] = set()
+    for name in control_checks.tag_names(store):
+        with ledger.looking_at(control_checks.TAGS):
+            ledger.extend(control_checks.tag_problems(store, name, checked))
 
 
 def _moved(store: GraphStore, ledger: Ledger, snapshot: ManifestSnapshot) -> None:

@@ -1,35 +1,40 @@
-"""Checks on what lies around the tables: schema files, recovery records and refs of branches."""
+"""Checks on what lies around the tables: schema files, recovery records, tags and refs of branches."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from urllib.parse import unquote
 
 from omnigraph import ids
-from omnigraph.errors import ConflictError, CorruptGraph, InputError, LimitError, StorageError
+from omnigraph.errors import BranchNotFound, ConflictError, CorruptGraph, StorageError
 from omnigraph.schema.catalog import Catalog
-from omnigraph.schema.compiled_schema import CompiledSchema, compile_schema
 from omnigraph.schema.contract import IR_FILE, SOURCE_FILE, STATE_FILE, check_files
 from omnigraph.schema.ir import catalog_from_ir, ir_hash
+from omnigraph.schema_registry import kept_schema
 from omnigraph.storage.commit import sidecar
 from omnigraph.storage.commit.sidecar import Sidecar
 from omnigraph.storage.graph_store import GraphStore
-from omnigraph.storage.metadata import schema_files
+from omnigraph.storage.inspect_files import DAMAGE, damage_of
+from omnigraph.storage.metadata import reclaimed, schema_files, tag_entries
 from omnigraph.storage.metadata.commit_log import COMMITS_PATH
-from omnigraph.storage.metadata.manifest import ManifestSnapshot
+from omnigraph.storage.metadata.manifest import ManifestSnapshot, Pin, table_version_of
+from omnigraph.storage.metadata.tag_entries import TagEntry
 from omnigraph.storage.objects.native_libraries import panics_as_damage
 from omnigraph.storage.recovery import audit
-from omnigraph.upkeep.verify.report import Problem
+from omnigraph.storage.tagged_states import holder_of, tagged_state
+from omnigraph.upkeep.verify.report import Problem, lasting
 
 SCHEMA = "schema"
 RECORDS = "records"
 REFS = "refs"
+TAGS = "tags"
 
 
 def pending_records(store: GraphStore) -> list[Problem]:
     """Writes that did not come to their end. A live writer removes its own within moments."""
     found = []
-    for operation_id, record in _records(store):
+    for operation_id, record in records(store):
         if isinstance(record, StorageError):
             found.append(Problem(RECORDS, None, None, record.message))
         else:
@@ -49,17 +54,27 @@ def audit_problems(store: GraphStore) -> list[Problem]:
     return []
 
 
+def upkeep_problems(store: GraphStore) -> list[Problem]:
+    """Whether it can be read which states may be gone."""
+    try:
+        reclaimed.read(store.objects)
+    except CorruptGraph as error:
+        return [Problem(RECORDS, None, None, error.message)]
+    return []
+
+
 def explained_tables(store: GraphStore) -> set[tuple[str, str]]:
     """Branch and key of the tables that a pending write may have moved."""
     return {
         (record.branch, table.table_key)
-        for _, record in _records(store)
+        for _, record in records(store)
         if not isinstance(record, StorageError)
         for table in record.tables
     }
 
 
-def _records(store: GraphStore) -> Iterator[tuple[str, Sidecar | StorageError]]:
+def records(store: GraphStore) -> Iterator[tuple[str, Sidecar | StorageError]]:
+    """The recovery records that are there, oldest first; of one that cannot be read, why."""
     for operation_id in sidecar.pending(store.objects):
         try:
             record = sidecar.read(store.objects, operation_id)
@@ -83,6 +98,55 @@ def unreachable_refs(store: GraphStore, locations: Iterable[str]) -> list[Proble
                 message = f"{location} has a branch '{name}', and the graph has no branch of that name"
                 found.append(Problem(REFS, None, None, message, harmless=True))
     return found
+
+
+def tag_names(store: GraphStore) -> list[str]:
+    """Names that a tag has, had, or is being made with."""
+    return [unquote(name.removesuffix(".json")) for name in store.objects.names(tag_entries.DIRECTORY)]
+
+
+def tag_problems(store: GraphStore, name: str, checked: set[Pin]) -> list[Problem]:
+    """Whether the state of a tag can be opened, with every table of it.
+
+    Args:
+        checked: tables that other tags have and that can be opened; grows.
+    """
+    try:
+        found = tag_entries.read_tag(store.objects, name)
+        if found is None or found[0].state == "deleted":
+            return []
+        if found[0].state == "making":
+            return lasting(lambda: _unfinished_tag(store, name))
+        return _unreadable_tag(store, found[0], checked)
+    except CorruptGraph as error:
+        return [Problem(TAGS, None, None, error.message)]
+
+
+def _unfinished_tag(store: GraphStore, name: str) -> list[Problem]:
+    found = tag_entries.read_tag(store.objects, name)
+    if found is None or found[0].state != "making":
+        return []
+    message = f"tag '{name}' was begun and not finished: make or delete it"
+    return [Problem(TAGS, found[0].branch, None, message, harmless=True)]
+
+
+def _unreadable_tag(store: GraphStore, entry: TagEntry, checked: set[Pin]) -> list[Problem]:
+    try:
+        holder_of(store, entry)
+    except BranchNotFound:
+        message = f"tag '{entry.name}' was on branch '{entry.branch}', which is gone: delete it"
+        return [Problem(TAGS, None, None, message, harmless=True)]
+    table = None
+    try:
+        for pin in tagged_state(store, entry).pins.values():
+            table = pin.table_key
+            if pin not in checked:
+                store.tables.fresh(table_version_of(pin))
+                checked.add(pin)
+    except DAMAGE as error:
+        message = f"the state of tag '{entry.name}' cannot be opened: {damage_of(error)}"
+        return [Problem(TAGS, entry.branch, table, message)]
+    return []
 
 
 def _branches(store: GraphStore, location: str) -> set[str]:
@@ -123,20 +187,13 @@ class SchemaFiles:
         recorded = snapshot.schema
         if recorded is not None and recorded == self._live_hash:
             return self._live, None
-        compiled = _compiled(schema_files.kept(self._objects, recorded))
-        if compiled is not None and recorded in (None, compiled.hash):
-            return compiled.catalog, None
+        kept = kept_schema(self._objects, recorded)
+        if kept is not None:
+            return kept.catalog, None
         if recorded is None or self._live_hash is None:
             return self._live, None  # if the files themselves are the problem, that is said already
         message = f"its state has the schema {recorded}, and that is not among the accepted ones"
         return None, Problem(SCHEMA, snapshot.branch, None, message)
-
-
-def _compiled(text: str | None) -> CompiledSchema | None:
-    try:
-        return None if text is None else compile_schema(text)
-    except (InputError, LimitError):
-        return None
 
 
 def _from_ir(ir: bytes | None, state: bytes | None) -> tuple[Catalog | None, str | None]:

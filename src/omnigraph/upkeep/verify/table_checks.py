@@ -9,6 +9,8 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Self
 
+import pyarrow as pa
+
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.storage.graph_store import GraphStore
@@ -25,8 +27,9 @@ from omnigraph.storage.inspect_files import (
     recorded_digests,
 )
 from omnigraph.storage.metadata.manifest import ManifestSnapshot, Pin, table_version_of
-from omnigraph.storage.tables.datasets import is_ours, maker, physical_schema
+from omnigraph.storage.tables.datasets import is_blob, physical_schema
 from omnigraph.storage.tables.lance_types import LanceTable
+from omnigraph.upkeep.drift import DriftKind, drift_kind
 from omnigraph.upkeep.verify.control_checks import explained_tables
 from omnigraph.upkeep.verify.history_checks import read_branch
 from omnigraph.upkeep.verify.report import Ledger, Problem
@@ -37,6 +40,11 @@ COLUMNS = "columns"
 HEADS = "heads"
 INDEXES = "indexes"
 DIGESTS = "digests"
+
+_HARMLESS_DRIFT = {
+    DriftKind.UNPUBLISHED: "a write that never became visible, which the next one passes over",
+    DriftKind.MAINTENANCE: "other software only maintained it, its rows are the same and the next write goes on",
+}
 
 
 def open_pin(store: GraphStore, ledger: Ledger, branch: str, pin: Pin) -> LanceTable | None:
@@ -72,12 +80,17 @@ def check_columns(ledger: Ledger, branch: str, type_: NodeType | EdgeType, handl
                 found.append(f"column '{name}' is missing")
             elif name not in wanted:
                 found.append(f"column '{name}' belongs to no property")
-            elif (wanted[name].type, wanted[name].nullable) != (present[name].type, present[name].nullable):
+            elif _meaning(wanted[name]) != _meaning(present[name]):
                 told = [f"{field.type}{'?' if field.nullable else ''}" for field in (present[name], wanted[name])]
                 found.append(f"column '{name}' is {told[0]}, the schema asks for {told[1]}")
         for message in found:
             ledger.add(COLUMNS, branch, type_.table_key, message)
         return not found
+
+
+def _meaning(field: pa.Field) -> tuple[object, bool]:
+    """What a column holds. What blobs are made of has changed with Lance, and no value depends on it."""
+    return "Blob" if is_blob(field) else field.type, field.nullable
 
 
 def unknown_tables(branch: str, catalog: Catalog, keys: set[str]) -> list[Problem]:
@@ -91,7 +104,8 @@ def unknown_tables(branch: str, catalog: Catalog, keys: set[str]) -> list[Proble
 def drift_problems(store: GraphStore, branch: str) -> list[Problem]:
     """Tables that moved past what the branch shows, with no record that explains it.
 
-    What writers of this software left there is passed over by the next write. At anything else it would refuse.
+    What writers of this software left there, and versions with the same rows, the next write passes over. At anything
+    else it would refuse.
     """
     snapshot = read_branch(store, branch)
     explained = explained_tables(store)
@@ -103,11 +117,9 @@ def drift_problems(store: GraphStore, branch: str) -> list[Problem]:
         if newest is None or newest.version <= pin.version:
             continue
         message = f"the table is at version {newest.version}, the graph shows {pin.version}"
-        if all(is_ours(maker(newest, version)) for version in range(pin.version + 1, newest.version + 1)):
-            said = f"{message}: a write that never became visible, which the next one passes over"
-            found.append(Problem(HEADS, branch, key, said, harmless=True))
-        else:
-            found.append(Problem(HEADS, branch, key, f"{message}, nothing explains it"))
+        why = _HARMLESS_DRIFT.get(drift_kind(newest, above=pin.version))
+        said = f"{message}: {why}" if why else f"{message}, nothing explains it; `omnigraph repair` tells what was done"
+        found.append(Problem(HEADS, branch, key, said, harmless=why is not None))
     return found
 
 

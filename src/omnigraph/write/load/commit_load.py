@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
 
 from omnigraph import limits
@@ -19,13 +18,13 @@ from omnigraph.storage.commit.preparation import Prepared, Workspace
 from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
 from omnigraph.storage.graph_store import GraphStore
-from omnigraph.storage.metadata.manifest import Commit
+from omnigraph.storage.metadata.manifest import Commit, ManifestSnapshot
 from omnigraph.write.change import Mode, type_of
 from omnigraph.write.json_lines import json_lines
 from omnigraph.write.load.gather import FILE, Gathered, LoadRequest, OnError, give_up
 from omnigraph.write.load.reject import POSITION, Candidate, Rejection
 from omnigraph.write.load.valid_rows import LINE
-from omnigraph.write.load.violations import Violation, placed, rejects_table
+from omnigraph.write.load.violations import Violation, place_of, placed, rejects_table
 from omnigraph.write.stage_changes import stage_changes, typed_changes
 
 
@@ -43,21 +42,32 @@ class Loaded:
 
 
 def commit(
-    store: GraphStore, schema: CompiledSchema, request: LoadRequest, gathered: Gathered, branch: str, actor: str | None
+    store: GraphStore,
+    schema: CompiledSchema,
+    request: LoadRequest,
+    gathered: Gathered,
+    branch: str,
+    actor: str | None,
+    message: str | None = None,
+    base: ManifestSnapshot | None = None,
 ) -> Loaded:
     """Write gathered rows as one commit, or raise and write nothing.
 
     Args:
         schema: the one that the rows were gathered for; under another one they are refused.
+        base: the state whose rows they keep columns of; a table that moved since is a conflict.
     """
     candidates = candidates_of(schema.catalog, request, gathered)
     if request.on_error is OnError.REJECT:
         rejecting = _RejectingLoad(schema.catalog, request, gathered, candidates)
-        done = run(store, Write(branch, WriterKind.LOAD, actor, rejecting.prepare, schema=schema.hash))
+        prepare = rejecting.prepare
+        done = run(store, Write(branch, WriterKind.LOAD, actor, prepare, base, schema=schema.hash, message=message))
     else:
         try:
             strict = _StrictLoad(schema.catalog, candidates)
-            done = run(store, Write(branch, WriterKind.LOAD, actor, strict.prepare, schema=schema.hash))
+            done = run(
+                store, Write(branch, WriterKind.LOAD, actor, strict.prepare, base, schema=schema.hash, message=message)
+            )
         except (InvalidRowSet, KeyConflict) as error:
             rejection = Rejection(
                 Workspace(store, store.snapshot(branch)), schema.catalog, candidates, limits.LOAD_COUNTED_VIOLATIONS
@@ -116,8 +126,9 @@ def candidates_of(catalog: Catalog, request: LoadRequest, gathered: Gathered) ->
         key: Candidate(
             type_of(catalog, key),
             request.mode,
-            rows.drop_columns([LINE, FILE]).append_column(POSITION, pa.array(np.arange(rows.num_rows))),
+            rows.drop_columns([LINE, FILE]).append_column(POSITION, pa.arange(0, rows.num_rows)),
             key in gathered.fresh,
+            request.keeps,
         )
         for key, rows in gathered.rows.items()
     }
@@ -150,9 +161,19 @@ def violations_of(gathered: Gathered, rejection: Rejection) -> list[Violation]:
 
 def _violation(gathered: Gathered, key: str, position: int, error: OmniGraphError) -> Violation:
     row = gathered.rows[key].slice(position, 1)
-    line, file = row.column(LINE)[0].as_py(), gathered.files[row.column(FILE)[0].as_py()]
+    first = error.details.pop("first_row", None)
+    if first is not None:
+        error.hint = f"the first is {place_of(*_origin(gathered, key, first))}"
     made_up = [LINE, FILE, *(["id"] if key in gathered.fresh else [])]
-    return Violation(file, line, key, error, _record_text(key, row.drop_columns(made_up)))
+    return Violation(*_origin(gathered, key, position), key, error, _record_text(key, row.drop_columns(made_up)))
+
+
+def _origin(gathered: Gathered, key: str, position: int) -> tuple[str, int]:
+    """The file and line of a row."""
+    rows = gathered.rows[key]
+    file, number = gathered.files[rows.column(FILE)[position].as_py()], rows.column(LINE)[position].as_py()
+    lines = gathered.lines.get(file)
+    return file, number if lines is None else lines.line(number)
 
 
 def in_input_order(found: list[Violation], gathered: Gathered) -> list[Violation]:
@@ -171,6 +192,7 @@ def placed_error(rejection: Rejection, gathered: Gathered, error: OmniGraphError
     blamed = next((each for each in found if each.error.message == error.message), None)
     if blamed is None:
         return error
+    error.hint = blamed.error.hint
     kinds = {each.kind: each for each in reversed(found)}
     shown = [each.to_dict() for each in in_input_order(list(kinds.values()), gathered)]
     return placed(

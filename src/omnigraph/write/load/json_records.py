@@ -22,27 +22,32 @@ from omnigraph.integers import INTEGER_BOUNDS
 from omnigraph.query.temporal import from_days, from_millis, parse_date, parse_datetime, to_days, to_millis
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, PropertyType, Scalar
 from omnigraph.write.blob_text import blob_bytes
+from omnigraph.write.row_rules import too_fine
 
 PHYSICAL = frozenset(
     {"_rowid", "_rowaddr", "_rowoffset", "_row_created_at_version", "_row_last_updated_at_version", "_tombstone"}
 )
 _NODE_MEMBERS = frozenset({"type", "data"})
 _EDGE_MEMBERS = frozenset({"edge", "from", "to", "data"})
+_ENDS = (("src", "from"), ("dst", "to"))
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record with the stored values of its members; what is missing is null."""
+    """One record with the stored values of its members."""
 
     table_key: str
     values: dict[str, Any]
 
 
-def read_record(catalog: Catalog, flat: NodeType | EdgeType | None, line: bytes, number: int) -> Record:
+def read_record(
+    catalog: Catalog, flat: NodeType | EdgeType | None, line: bytes, number: int, rounds: bool = False
+) -> Record:
     """The record on a line.
 
     Args:
         flat: type of flat objects; None for the graph's dialect.
+        rounds: times finer than a millisecond are rounded instead of refused.
 
     Raises:
         InvalidRow: it is none.
@@ -51,11 +56,11 @@ def read_record(catalog: Catalog, flat: NodeType | EdgeType | None, line: bytes,
     if not isinstance(value, dict):
         raise InvalidRecord(f"line {number}: graph batch record must be a JSON object, got {shown(value)}")
     if flat is not None:
-        return _flat_record(flat, value, number)
-    return _graph_record(catalog, value, number)
+        return _flat_record(flat, value, number, rounds)
+    return _graph_record(catalog, value, number, rounds)
 
 
-def _graph_record(catalog: Catalog, members: dict[str, Any], number: int) -> Record:
+def _graph_record(catalog: Catalog, members: dict[str, Any], number: int, rounds: bool) -> Record:
     if ("type" in members) == ("edge" in members):
         raise InvalidRecord(f"line {number}: graph batch record must contain exactly one of 'type' or 'edge'")
     known = _NODE_MEMBERS if "type" in members else _EDGE_MEMBERS
@@ -69,34 +74,42 @@ def _graph_record(catalog: Catalog, members: dict[str, Any], number: int) -> Rec
         ends = {}
     else:
         name = _text(members, "edge", number)
-        type_ = catalog.edge_by_word(name)
-        ends = {"src": _text(members, "from", number), "dst": _text(members, "to", number)} if type_ else {}
+        edge = type_ = catalog.edge_by_word(name)
+        ends = {column: _end(edge, column, members, word, number) for column, word in _ENDS} if edge else {}
     if type_ is None:
         kind, names = ("node", list(catalog.nodes)) if "type" in members else ("edge", list(catalog.edges))
         raise InvalidRecord(f"line {number}: unknown {kind} type '{name}'", hint=did_you_mean(name, names))
     data = members.get("data", {})
     if not isinstance(data, dict):
         raise InvalidRecord(f"line {number}: graph batch field 'data' must be an object, got {shown(data)}")
-    return Record(type_.table_key, {**_properties(type_, data, number), **ends})
+    return Record(type_.table_key, {**_properties(type_, data, number, rounds), **ends})
 
 
-def _flat_record(type_: NodeType | EdgeType, members: dict[str, Any], number: int) -> Record:
+def _flat_record(type_: NodeType | EdgeType, members: dict[str, Any], number: int, rounds: bool) -> Record:
     ends = {}
     if isinstance(type_, EdgeType):
         members = dict(members)
-        for column, word in (("src", "from"), ("dst", "to")):
+        for column, word in _ENDS:
             name = column if column in members or word not in members or word in type_.properties else word
-            ends[column] = _text(members, name, number)
+            ends[column] = _end(type_, column, members, name, number)
             del members[name]
-    return Record(type_.table_key, {**_properties(type_, members, number), **ends})
+    return Record(type_.table_key, {**_properties(type_, members, number, rounds), **ends})
 
 
-def _properties(type_: NodeType | EdgeType, data: dict[str, Any], number: int) -> dict[str, Any]:
+def _end(edge: EdgeType, column: str, members: dict[str, Any], name: str, number: int) -> str:
+    """The id of a node at one end: text, or the number itself where the key of the node is one."""
+    value, key = members.get(name), edge.integer_ends.get(column)
+    if key is not None and isinstance(value, int) and not _is_bool(value):
+        return str(_whole(name, key, value, f"'{name}'"))
+    return _text(members, name, number)
+
+
+def _properties(type_: NodeType | EdgeType, data: dict[str, Any], number: int, rounds: bool) -> dict[str, Any]:
     values = {}
     for name, value in data.items():
         prop = type_.properties.get(name)
         if prop is not None:
-            values[name] = json_value(name, prop.type, value)
+            values[name] = json_value(name, prop.type, value, rounds)
         elif name == "id":
             values[name] = None if value is None else _text(data, name, number)
         else:
@@ -126,46 +139,34 @@ def _text(members: dict[str, Any], name: str, number: int) -> str:
     return value
 
 
-#: Names of the stored types as messages spell them.
-_ARROW_NAMES = {
-    Scalar.STRING: "Utf8",
-    Scalar.BOOL: "Boolean",
-    Scalar.F32: "Float32",
-    Scalar.F64: "Float64",
-    Scalar.DATE: "Date32",
-    Scalar.DATETIME: "Date64",
-    **{Scalar(scalar): bounds.name for scalar, bounds in INTEGER_BOUNDS.items()},
-}
-
-
 class _WrongKind(Exception):
     """The JSON type of a value is not one that the property takes."""
 
 
-def json_value(name: str, type_: PropertyType, value: Any) -> Any:
+def json_value(name: str, type_: PropertyType, value: Any, rounds: bool = False) -> Any:
     """The stored form of a member of ``data``; null stays null, whether it may be is decided with the whole row."""
     if value is None:
         return None
     if type_.scalar is Scalar.VECTOR:
         return _vector(name, type_, value)
     if type_.list:
-        return _list(name, type_.scalar, value)
+        return _list(name, type_.scalar, value, rounds)
     if type_.scalar is Scalar.BLOB:
         return _blob(name, value)
     try:
-        return _scalar(name, type_.scalar, value, f"property '{name}' value")
+        return _scalar(name, type_.scalar, value, f"property '{name}' value", rounds)
     except _WrongKind:
-        message = f"strict property '{name}' expects {_ARROW_NAMES[type_.scalar]}, got {shown(value)}"
+        message = f"property '{name}' expects {type_.scalar}, got {shown(value)}"
         raise InvalidRow(message, property=name) from None
 
 
-def _list(name: str, scalar: Scalar, value: Any) -> list[Any]:
+def _list(name: str, scalar: Scalar, value: Any, rounds: bool) -> list[Any]:
     if not isinstance(value, list):
         raise InvalidRow(f"list property '{name}' expects a JSON array, got {shown(value)}", property=name)
     try:
-        return [_scalar(name, scalar, item, "list value") for item in value]
+        return [_scalar(name, scalar, item, "list value", rounds) for item in value]
     except _WrongKind:
-        message = f"strict list property '{name}' contains a null or invalid item"
+        message = f"list property '{name}' holds a null or an item that is no {scalar}"
         raise InvalidRow(message, property=name) from None
 
 
@@ -187,7 +188,7 @@ def _blob(name: str, value: Any) -> bytes:
     return blob_bytes(value, name)
 
 
-def _scalar(name: str, scalar: Scalar, value: Any, subject: str) -> Any:
+def _scalar(name: str, scalar: Scalar, value: Any, subject: str, rounds: bool) -> Any:
     match scalar:
         case Scalar.I32 | Scalar.I64 | Scalar.U32 | Scalar.U64 if isinstance(value, int) and not _is_bool(value):
             return _whole(name, scalar, value, subject)
@@ -198,7 +199,7 @@ def _scalar(name: str, scalar: Scalar, value: Any, subject: str) -> Any:
         case Scalar.BOOL if isinstance(value, bool):
             return value
         case Scalar.DATE | Scalar.DATETIME if isinstance(value, str | int) and not _is_bool(value):
-            return _moment(name, scalar, value)
+            return _moment(name, scalar, value, rounds)
     raise _WrongKind
 
 
@@ -215,17 +216,36 @@ def _real(name: str, scalar: Scalar, value: int | float, subject: str) -> float:
         try:
             struct.pack("<f", number)
         except OverflowError:
-            raise InvalidRow(f"{subject} {shown(value)} exceeds Float32 range", property=name) from None
+            raise InvalidRow(f"{subject} {shown(value)} exceeds F32 range", property=name) from None
     return number
 
 
-def _moment(name: str, scalar: Scalar, value: str | int) -> int:
+#: How dates and times are written, for those who wrote them otherwise.
+_FORMS = {Scalar.DATE: "YYYY-MM-DD", Scalar.DATETIME: "YYYY-MM-DDThh:mm:ssZ"}
+
+
+def _moment(name: str, scalar: Scalar, value: str | int, rounds: bool) -> int:
     try:
         if scalar is Scalar.DATE:
             return to_days(parse_date(value) if isinstance(value, str) else from_days(value))
-        return to_millis(parse_datetime(value) if isinstance(value, str) else from_millis(value))
-    except ValueError as error:
-        raise InvalidRow(str(error), property=name) from None
+        if isinstance(value, int):
+            return to_millis(from_millis(value))
+        millis = to_millis(parse_datetime(value))
+    except ValueError:
+        message = f"property '{name}' expects {scalar} as {_FORMS[scalar]}, got {shown(value)}"
+        raise InvalidRow(message, property=name) from None
+    digit = _finer_digit(value)
+    if digit is None:
+        return millis
+    if not rounds:
+        raise too_fine(name, shown(value))
+    return millis + (digit >= "5")
+
+
+def _finer_digit(text: str) -> str | None:
+    """The first digit behind the milliseconds; None when nothing but zeros is there."""
+    fine = re.search(r"\.[0-9]{3}([0-9]+)", text)
+    return fine[1][0] if fine is not None and fine[1].strip("0") else None
 
 
 def _is_number(value: Any) -> bool:

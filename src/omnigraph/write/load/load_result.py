@@ -21,7 +21,9 @@ class LoadResult:
         base_branch: branch that was named to fork from, if any.
         branch_created: the branch was made by this load.
         nodes, edges: records loaded by type name, before repeated ids are collapsed.
-        rejects: records that were left out: ``file``, ``line``, ``type``, ``code``, ``reason`` and ``record``.
+        rejects: records that were left out: ``file``, ``line``, ``type``, ``code``, ``reason`` and ``record``. The line
+            is the row, from 1, where there are no lines: Parquet and rows in memory.
+        left_out: files in directories that were passed over, because their suffix says nothing about what they hold.
         index_commit: the commit that brought the indexes up to date after a large load, if there was one.
         timings: seconds spent on ``read``, ``check``, ``commit`` and ``index``.
         engine: which engine did it: ``embedded`` or ``spark``.
@@ -39,6 +41,7 @@ class LoadResult:
     index_commit: Commit | None = None
     timings: dict[str, float] = field(default_factory=dict)
     engine: str = "embedded"
+    left_out: tuple[str, ...] = ()
 
     @property
     def counts(self) -> dict[str, int]:

@@ -1,27 +1,31 @@
-"""What a load is given → the parts it consists of: files in the graph's dialect, files of one type, Arrow tables.
+"""What a load is given → the parts it consists of: files in the graph's dialect, files of one type, rows in memory.
 
 A path names a file, a directory or a glob; a mapping names types. Suffixes say what a file is, unless ``format`` does.
+An open file is a file too: its own name says what it holds. What can be walked only once becomes a list first.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Any, TypeAlias
 
-import pyarrow as pa
-
+from omnigraph import limits
 from omnigraph.errors import InputError, TypeNotFound
+from omnigraph.given import text
 from omnigraph.ids import did_you_mean
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.storage.objects import user_files
-from omnigraph.write.load.line_blocks import read_errors
+from omnigraph.write.arrow_rows import Rows, is_rows
+from omnigraph.write.load.line_blocks import missing_file, read_errors
 
 PathLike: TypeAlias = str | os.PathLike[str]
-Source: TypeAlias = PathLike | Iterable[PathLike] | Mapping[str, Any]
+#: Paths, open files, several of either, rows of one type, or a mapping from types to any of these.
+Source: TypeAlias = PathLike | Iterable[Any] | Mapping[str, Any] | Rows
 
 
 class Format(StrEnum):
@@ -31,7 +35,7 @@ class Format(StrEnum):
     JSON = "json"  # flat objects of one type, one a line
     PARQUET = "parquet"
     CSV = "csv"
-    ARROW = "arrow"  # a table in memory
+    ARROW = "arrow"  # rows in memory
 
 
 _SUFFIXES = {
@@ -43,6 +47,7 @@ _SUFFIXES = {
     ".csv": Format.CSV,
 }
 _PACKED = ".gz"
+_NO_NAME = "open file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,7 @@ class Part:
         type: type of its rows; None for records of the graph, which name theirs.
         table: rows in memory, or something that another engine can read; None for a file.
         options: of the object store that holds the file, for a process on another machine; None takes the environment.
+        stream: an open file, read from where it stands and left open; None for a file that is known by its name.
     """
 
     name: str
@@ -61,15 +67,26 @@ class Part:
     type: NodeType | EdgeType | None = None
     table: Any = None
     options: Mapping[str, str] | None = None
-
-    @property
-    def is_packed(self) -> bool:
-        """Whether the name says that the file is compressed."""
-        return self.name.lower().endswith(_PACKED)
+    stream: Any = None
 
 
-def is_arrow(value: Any) -> bool:
-    return isinstance(value, pa.Table | pa.RecordBatch)
+def is_file(value: Any) -> bool:
+    """Whether a value is an open file."""
+    return callable(getattr(value, "read", None)) and not is_rows(value)
+
+
+def settled(source: Source) -> Source:
+    """The same source in a form that can be walked more than once: generators and other iterators as lists."""
+    if isinstance(source, Mapping):
+        return {name: _listed(value) for name, value in source.items()}
+    found = _listed(source)
+    if found is not source and not found:
+        raise InputError("there is nothing to load: no item was given", hint="does the pattern match a file?")
+    return found
+
+
+def _listed(source: Any) -> Any:
+    return list(source) if isinstance(source, Iterator) and not (is_rows(source) or is_file(source)) else source
 
 
 def parts_of(
@@ -77,7 +94,7 @@ def parts_of(
     source: Source,
     format_: str | None,
     type_: str | None,
-    is_table: Callable[[Any], bool] = is_arrow,
+    is_table: Callable[[Any], bool] = is_rows,
 ) -> list[Part]:
     """The parts of a source, in the order they are loaded.
 
@@ -93,12 +110,32 @@ def parts_of(
             raise InputError("a mapping names its types itself", hint="leave out type=")
         return [part for name, value in source.items() for part in _typed(catalog, name, value, forced, is_table)]
     named = find_type(catalog, type_) if type_ is not None else None
-    paths = [source] if isinstance(source, str | os.PathLike) else list(source)
-    return [_file(catalog, name, forced, named) for given in paths for name in _expanded(given)]
+    sources = _several(source) if named is None else _some(source, named.name)
+    return [part for each in sources for part in _files(catalog, each, forced, named)]
+
+
+def _several(source: Any) -> list[Any]:
+    """What a caller gives as one path or file, or as several."""
+    if isinstance(source, str | os.PathLike) or is_file(source) or not isinstance(source, Iterable):
+        return [source]
+    return list(source)
+
+
+def _some(source: Any, name: str) -> list[Any]:
+    """The same for a type. An empty list may mean no rows or no files, which an overwrite would have to tell apart."""
+    found = _several(source)
+    if not found:
+        hint = "leave the type out, or pass a table without rows to clear it"
+        raise InputError(f"an empty list is given for '{name}'", hint=hint)
+    other = next((row for row, each in enumerate(found, 1) if not isinstance(each, Mapping)), None)
+    if other is not None and isinstance(found[0], Mapping):
+        raise InputError(f"row {other} of a list of rows is a {type(found[other - 1]).__name__}, not a dict")
+    return found
 
 
 def find_type(catalog: Catalog, name: str) -> NodeType | EdgeType:
     """A node type by its exact name, an edge type ignoring case, either by its table key."""
+    name = text(name, "a type")
     found = catalog.by_table_key(name) or catalog.nodes.get(name) or catalog.edge_by_word(name)
     if found is None:
         hint = did_you_mean(name, [*catalog.nodes, *catalog.edges])
@@ -107,11 +144,13 @@ def find_type(catalog: Catalog, name: str) -> NodeType | EdgeType:
 
 
 def _type_named_by(catalog: Catalog, file: str) -> NodeType | EdgeType:
+    if file == _NO_NAME:
+        raise InputError("an open file without a name does not say which type its rows have", hint="pass type=")
     name = _stem(file)
     try:
         return find_type(catalog, name)
     except TypeNotFound:
-        hint = f"{file} holds no types: name the file after one, or say which type it is"
+        hint = f"{file} holds no types: name the file after one, or pass type="
         raise TypeNotFound(f"unknown type '{name}'", hint=hint, type=name) from None
 
 
@@ -125,37 +164,96 @@ def _typed(
     catalog: Catalog, name: str, value: Any, forced: Format | None, is_table: Callable[[Any], bool]
 ) -> Iterator[Part]:
     type_ = find_type(catalog, name)
-    if isinstance(value, pa.RecordBatch):
-        value = pa.Table.from_batches([value])
     if is_table(value):
         yield Part(f"<{type_.name}>", Format.ARROW, type_, value)
         return
-    if isinstance(value, str | os.PathLike):
-        value = [value]
-    if not isinstance(value, Iterable):
-        raise InputError(f"rows of '{name}' are a {type(value).__name__}", hint="pass an Arrow table or a path")
-    for given in value:
-        if not isinstance(given, str | os.PathLike):
-            raise InputError(f"rows of '{name}' are a {type(given).__name__}", hint="pass an Arrow table or a path")
-        for path in _expanded(given):
-            yield _file(catalog, path, forced, type_)
+    for each in _some(value, name):
+        if not (isinstance(each, str | os.PathLike) or is_file(each)):
+            hint = "pass an Arrow table, a frame, a list of dicts, an open file or a path"
+            raise InputError(f"rows of '{name}' are a {type(each).__name__}", hint=hint)
+        yield from _files(catalog, each, forced, type_)
+
+
+def _files(catalog: Catalog, given: Any, forced: Format | None, type_: NodeType | EdgeType | None) -> Iterator[Part]:
+    if is_file(given):
+        yield replace(_file(catalog, _name_of(given), forced, type_), stream=given)
+        return
+    for path in _expanded(given):
+        yield _file(catalog, path, forced, type_)
+
+
+def _name_of(stream: Any) -> str:
+    name = getattr(stream, "name", None)
+    return name if isinstance(name, str) else _NO_NAME
 
 
 def _expanded(given: Any) -> list[str]:
     """The files that a path means: itself, those of a directory, or those that match a pattern; sorted."""
     if not isinstance(given, str | os.PathLike):
-        raise InputError(f"a source is a path, not a {type(given).__name__}", hint="pass paths, or a mapping of types")
-    text = os.fspath(given)
-    with read_errors(text):
-        found = user_files.files_of(text)
+        hint = "pass paths, open files, or a mapping from types to rows"
+        raise InputError(f"a source is a path, not a {type(given).__name__}", hint=hint)
+    address = os.fspath(given)
+    with read_errors(address):
+        found = user_files.files_of(address)
     if found is None:
-        return [text]
-    if user_files.is_pattern(text):
-        return found
+        if not (user_files.is_remote(address) or os.path.exists(address)):
+            raise (
+                missing_file(address)
+                if not _is_content(address)
+                else InputError("a path is needed, not what its file would hold", hint="pass io.StringIO(text)")
+            )
+        return [address]
+    return found if user_files.is_pattern(address) else _loadable(address, found)
+
+
+def _is_content(text: str) -> bool:
+    """Whether a text that names no file looks like records instead."""
+    return "\n" in text or text.lstrip().startswith(("{", "[{"))
+
+
+def _loadable(folder: str, found: list[str]) -> list[str]:
+    """The files of a directory that can be loaded."""
     known = [each for each in found if _suffix(each) in _SUFFIXES]
     if not known:
-        raise InputError(f"{text} holds no file that can be loaded", hint=f"known suffixes: {', '.join(_SUFFIXES)}")
+        others = _unknown(folder, found)
+        what = f"it holds {listed(others)}; " if others else ""
+        hint = f"{what}known suffixes: {', '.join(_SUFFIXES)}"
+        raise InputError(f"{folder} holds no file that can be loaded", hint=hint)
     return known
+
+
+def left_out(source: Source) -> tuple[str, ...]:
+    """The files in directories of a source that a load passes over because of their suffix; told after the load, so
+    that a directory that cannot be read any more is no reason to fail."""
+    if isinstance(source, Mapping):
+        return tuple(file for value in source.values() for file in left_out(value))
+    if is_rows(source) or is_file(source):
+        return ()
+    found: list[str] = []
+    for each in _several(source):
+        if isinstance(each, str | os.PathLike):
+            address = os.fspath(each)
+            with contextlib.suppress(OSError, InputError):
+                files = None if user_files.is_pattern(address) else user_files.files_of(address)
+                found += [f"{address.rstrip('/')}/{name}" for name in _unknown(address, files or [])]
+    return tuple(found)
+
+
+def _unknown(folder: str, files: list[str]) -> list[str]:
+    """Files whose suffix says nothing, but for those that belong to nobody: hidden ones, and marks of a job such as
+    ``_SUCCESS`` and ``part-0.crc``."""
+    names = [file.removeprefix(folder).lstrip("/") for file in files if _suffix(file) not in _SUFFIXES]
+    return [
+        name
+        for name in names
+        if not name.endswith(".crc") and not any(part.startswith((".", "_")) for part in PurePosixPath(name).parts)
+    ]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Some names, and how many more there are."""
+    more = len(names) - limits.NAMES_LISTED
+    return ", ".join(names[: limits.NAMES_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _file(catalog: Catalog, name: str, forced: Format | None, type_: NodeType | EdgeType | None) -> Part:

@@ -7,6 +7,7 @@ and the few lines at the end are read one by one (`json_records.py`), which also
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
@@ -20,11 +21,13 @@ import pyarrow.json as pj
 
 from omnigraph import limits
 from omnigraph.errors import OmniGraphError
+from omnigraph.schema.arrow import arrow_type
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, PropertyType, Scalar
+from omnigraph.write.arrow_rows import GIVEN
 from omnigraph.write.load.json_records import Record, read_record
 from omnigraph.write.load.line_blocks import Block
 from omnigraph.write.load.text_columns import Unproven, is_temporal, raw_type, stored_column
-from omnigraph.write.load.valid_rows import LINE, RowBatch, valid_rows
+from omnigraph.write.load.valid_rows import LINE, Reading, RowBatch, valid_rows
 from omnigraph.write.load.violations import Violation, cut
 from omnigraph.write.stored_values import column
 
@@ -51,12 +54,11 @@ class Dialect:
 
     Attributes:
         flat: type of flat objects; None for the graph's dialect.
-        most_violations: stop looking after about this many.
     """
 
     catalog: Catalog
     flat: NodeType | EdgeType | None = None
-    most_violations: int = limits.LOAD_COUNTED_VIOLATIONS
+    reading: Reading = field(default_factory=Reading)
 
 
 def parse_block(block: Block, dialect: Dialect) -> Parsed:
@@ -162,17 +164,24 @@ def _read_group(found: _Found, type_: NodeType | EdgeType, positions: _Positions
     waiting = [positions] if len(positions) else []
     while waiting and not found.is_enough():
         part = waiting.pop()
-        try:
-            rows = read_lines(type_, found.lines.chosen(part), flat=found.dialect.flat is not None)
-        except Unproven:
-            if len(part) <= _FEW_LINES:
-                for position in part.tolist():
-                    found.read_one(position)
-            else:
-                half = len(part) // 2
-                waiting += [part[half:], part[:half]]
-        else:
+        rows = _proven(found, type_, part)
+        if rows is not None:
             found.add(type_, rows, part)
+        elif len(part) <= _FEW_LINES:
+            for position in part.tolist():
+                found.read_one(position)
+        else:
+            half = len(part) // 2
+            waiting += [part[half:], part[:half]]
+
+
+def _proven(found: _Found, type_: NodeType | EdgeType, positions: _Positions) -> pa.Table | None:
+    """The records of some lines, or None when one of them needs a closer look."""
+    dialect, lines = found.dialect, found.lines.chosen(positions)
+    with contextlib.suppress(Unproven):
+        rows = read_lines(type_, lines, flat=dialect.flat is not None, rounds=dialect.reading.rounds)
+        return _with_given(dialect.reading.optional(type_), lines, rows)
+    return None
 
 
 class _Found:
@@ -187,7 +196,7 @@ class _Found:
         self._violations: list[Violation] = []
 
     def is_enough(self) -> bool:
-        return len(self._violations) >= self.dialect.most_violations
+        return len(self._violations) >= self.dialect.reading.most
 
     def add(self, type_: NodeType | EdgeType, rows: pa.Table, positions: _Positions) -> None:
         numbered = rows.append_column(LINE, pa.array(positions + self.block.first_line, pa.int64()))
@@ -200,7 +209,8 @@ class _Found:
             return
         number = self.block.first_line + position
         try:
-            record = read_record(self.dialect.catalog, self.dialect.flat, text, number)
+            dialect = self.dialect
+            record = read_record(dialect.catalog, dialect.flat, text, number, dialect.reading.rounds)
         except OmniGraphError as error:
             self._refuse(position, None, error)
         else:
@@ -214,7 +224,7 @@ class _Found:
                 continue
             tables = [*self._tables.get(key, ()), *self._slow_rows(type_)]
             for rows in _in_order(tables):
-                good, bad = valid_rows(type_, rows, self.dialect.most_violations)
+                good, bad = valid_rows(type_, rows, self.dialect.reading)
                 parsed.rows.setdefault(key, []).extend(good)
                 for each in bad:
                     self._refuse(each.line - self.block.first_line, key, each.error)
@@ -226,12 +236,16 @@ class _Found:
         if not records:
             return
         columns: dict[str, Any] = {}
+        optional = self.dialect.reading.optional(type_)
         named = {name for _, record in records for name in record.values}
         for name in [*type_.properties, "id", "src", "dst"]:
             values = [record.values.get(name) for _, record in records]
             prop = type_.properties.get(name)
             if name in named and (prop is not None or any(value is not None for value in values)):
                 columns[name] = column(prop.type if prop else _TEXT, values)
+            if prop is not None and name in optional:
+                columns.setdefault(name, pa.nulls(len(values), arrow_type(prop.type)))
+                columns[f"{GIVEN}{name}"] = pa.array([name in record.values for _, record in records])
         columns[LINE] = pa.array([number for number, _ in records], pa.int64())
         yield pa.table(columns)
 
@@ -256,12 +270,13 @@ def _in_order(tables: list[pa.Table]) -> Iterator[pa.Table]:
 _LEAST_BLOCK = 1 << 20
 
 
-def read_lines(type_: NodeType | EdgeType, lines: pa.Array, *, flat: bool) -> pa.Table:
+def read_lines(type_: NodeType | EdgeType, lines: pa.Array, *, flat: bool, rounds: bool = False) -> pa.Table:
     """The records of lines, one row each, as `conform` takes them.
 
     Args:
         lines: bytes of each line with its LF; valid UTF-8, no NUL, each beginning with ``{`` and ending with ``}``.
         flat: the lines are flat objects instead of records of the graph's dialect.
+        rounds: times finer than a millisecond are rounded instead of refused.
 
     Raises:
         Unproven: at least one line needs a closer look.
@@ -269,14 +284,14 @@ def read_lines(type_: NodeType | EdgeType, lines: pa.Array, *, flat: bool) -> pa
     try:
         table = _read(lines, _schema(type_, flat, ()))
     except pa.ArrowInvalid as error:
-        numbers = _numeric_dates(type_, lines)
+        numbers = _numbers(type_, lines, flat)
         if not numbers:
             raise Unproven(str(error)) from None
         try:
             table = _read(lines, _schema(type_, flat, numbers))
         except pa.ArrowInvalid as again:
             raise Unproven(str(again)) from None
-    return _columns(type_, lines, table, flat)
+    return _columns(type_, lines, table, flat, rounds)
 
 
 def _read(lines: pa.Array, schema: pa.Schema) -> pa.Table:
@@ -296,20 +311,32 @@ def _read(lines: pa.Array, schema: pa.Schema) -> pa.Table:
 def _schema(type_: NodeType | EdgeType, flat: bool, numbers: Collection[str]) -> pa.Schema:
     own = [(name, raw_type(prop.type, name in numbers)) for name, prop in type_.properties.items()]
     own.append(("id", pa.string()))
+    ends = [(word, _end_type(type_, end) if word in numbers else pa.string()) for end, word in _end_words(type_, flat)]
     if flat:
-        ends = [(name, pa.string()) for name in _end_names(type_)]
         return pa.schema([*own, *ends])
-    heads = ["edge", "from", "to"] if isinstance(type_, EdgeType) else ["type"]
-    return pa.schema([*((name, pa.string()) for name in heads), ("data", pa.struct(own))])
+    head = ("edge" if isinstance(type_, EdgeType) else "type", pa.string())
+    return pa.schema([head, *ends, ("data", pa.struct(own))])
 
 
-def _end_names(type_: NodeType | EdgeType) -> tuple[str, ...]:
-    return ("src", "dst") if isinstance(type_, EdgeType) else ()
+def _end_words(type_: NodeType | EdgeType, flat: bool) -> list[tuple[str, str]]:
+    """The columns of the two ends of an edge, each with the member that holds it."""
+    if not isinstance(type_, EdgeType):
+        return []
+    return [("src", "src" if flat else "from"), ("dst", "dst" if flat else "to")]
 
 
-def _numeric_dates(type_: NodeType | EdgeType, lines: pa.Array) -> list[str]:
-    """Dates that look like numbers somewhere. Only a guess at how to read the lines, never at what they mean."""
-    found = []
+def _end_type(type_: NodeType | EdgeType, end: str) -> pa.DataType:
+    return arrow_type(PropertyType(type_.integer_ends[end])) if isinstance(type_, EdgeType) else pa.string()
+
+
+def _numbers(type_: NodeType | EdgeType, lines: pa.Array, flat: bool) -> list[str]:
+    """Dates and ends that look like numbers somewhere: a guess at how to read the lines, never at what they mean."""
+    integer_ends = type_.integer_ends if isinstance(type_, EdgeType) else {}
+    found = [
+        word
+        for end, word in _end_words(type_, flat)
+        if end in integer_ends and pc.any(pc.match_substring_regex(lines, rf'"{word}"\s*:\s*-?[0-9]')).as_py()
+    ]
     for name, prop in type_.properties.items():
         if is_temporal(prop.type):
             opening = r"\[\s*" if prop.type.list else ""
@@ -319,7 +346,7 @@ def _numeric_dates(type_: NodeType | EdgeType, lines: pa.Array) -> list[str]:
     return found
 
 
-def _columns(type_: NodeType | EdgeType, lines: pa.Array, table: pa.Table, flat: bool) -> pa.Table:
+def _columns(type_: NodeType | EdgeType, lines: pa.Array, table: pa.Table, flat: bool, rounds: bool) -> pa.Table:
     columns = {}
     if flat:
         data = {name: table.column(name).combine_chunks() for name in table.column_names}
@@ -329,15 +356,26 @@ def _columns(type_: NodeType | EdgeType, lines: pa.Array, table: pa.Table, flat:
             _require_absent(lines.filter(pc.is_null(struct)))
         data = dict(zip((field.name for field in struct.type), struct.flatten(), strict=True))
     for name, prop in type_.properties.items():
-        columns[name] = stored_column(data[name], prop.type)
+        columns[name] = stored_column(data[name], prop.type, rounds)
     if data["id"].null_count < len(lines):
         columns["id"] = data["id"]
-    if isinstance(type_, EdgeType):
-        for column, member in (("src", "from"), ("dst", "to")):
-            columns[column] = data[column] if flat else table.column(member).combine_chunks()
-            if columns[column].null_count:
-                raise Unproven("an edge without an end")
+    for end, word in _end_words(type_, flat):
+        columns[end] = data[word] if flat else table.column(word).combine_chunks()
+        if columns[end].null_count:
+            raise Unproven("an edge without an end")
     return pa.table(columns) if columns else pa.table({"id": pa.nulls(len(lines), pa.string())})
+
+
+def _with_given(names: list[str], lines: pa.Array, rows: pa.Table) -> pa.Table:
+    """The rows, and for each of some properties that are not in all of them which lines name it, be it as null."""
+    if names and pc.any(pc.match_substring_regex(lines, r'\\u[^"]*"\s*:')).as_py():
+        raise Unproven("a name that may be spelled with escapes")
+    for name in names:
+        own = rows.column(name).combine_chunks()
+        if own.null_count:
+            is_null = pc.match_substring_regex(lines, rf'"{re.escape(name)}"\s*:\s*null')
+            rows = rows.append_column(f"{GIVEN}{name}", pc.or_(pc.is_valid(own), is_null))
+    return rows
 
 
 def _require_absent(lines: pa.Array) -> None:

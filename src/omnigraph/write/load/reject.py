@@ -32,11 +32,12 @@ class Candidate:
     mode: Mode
     rows: pa.Table
     fresh_ids: bool
+    reads_rows: bool = False
 
     @property
     def change(self) -> Change:
-        put = self.rows.drop_columns([POSITION])
-        return Change(self.type.table_key, put, self.mode, conformed=True, fresh_ids=self.fresh_ids)
+        put, reads = self.rows.drop_columns([POSITION]), self.reads_rows
+        return Change(self.type.table_key, put, self.mode, None, reads, conformed=True, fresh_ids=self.fresh_ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,8 @@ class Rejection:
         room = max(0, self._most + 1 - len(self.rejected))
         shown = found.append_column(POSITION, positions).sort_by(POSITION).slice(0, room)
         for violation in shown.to_pylist():
+            if violation["first"] is not None:
+                violation["first"] = rows.column(POSITION)[violation["first"]].as_py()
             self.rejected.append(RejectedRow(key, violation[POSITION], error_of(candidate.type, violation)))
         going = pc.is_in(candidate.rows.column(POSITION), value_set=positions.combine_chunks())
         self.candidates[key] = replace(candidate, rows=candidate.rows.filter(pc.invert(going)))

@@ -26,6 +26,8 @@ _CLOCK = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0
 _WITH_ZONE = rf"^{_CLOCK}(?:Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])$"
 _WITHOUT_ZONE = rf"^(?:{_CLOCK}|[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}})$"
 _FINE_DIGITS = r"(\.[0-9]{3})[0-9]+"
+_NOT_ZERO = r"\.[0-9]{3}[0-9]*[1-9]"
+_UPPER_HALF = r"\.[0-9]{3}[5-9]"
 
 
 class Unproven(Exception):
@@ -58,8 +60,11 @@ def is_temporal(type_: PropertyType) -> bool:
     return type_.scalar in _TEMPORAL
 
 
-def stored_column(column: pa.Array, type_: PropertyType) -> pa.Array:
+def stored_column(column: pa.Array, type_: PropertyType, rounds: bool = False) -> pa.Array:
     """A raw column in the type its table stores.
+
+    Args:
+        rounds: times finer than a millisecond are rounded to the nearest one, a half to the later.
 
     Raises:
         Unproven: a value may not fit.
@@ -69,13 +74,13 @@ def stored_column(column: pa.Array, type_: PropertyType) -> pa.Array:
         if type_.scalar is Scalar.VECTOR:
             return _vectors(column, target)
         if type_.list:
-            return _lists(column, type_.scalar, target)
-        return _scalars(column, type_.scalar)
+            return _rebuilt(column, lambda items: _scalars(items, type_.scalar, rounds), target)
+        return _scalars(column, type_.scalar, rounds)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OmniGraphError) as error:
         raise Unproven(str(error)) from None
 
 
-def _scalars(column: pa.Array, scalar: Scalar) -> pa.Array:
+def _scalars(column: pa.Array, scalar: Scalar, rounds: bool) -> pa.Array:
     target = arrow_type(PropertyType(scalar))
     if pa.types.is_null(column.type):
         return pa.nulls(len(column), target)
@@ -85,7 +90,7 @@ def _scalars(column: pa.Array, scalar: Scalar) -> pa.Array:
         case Scalar.DATE:
             return _within(_days(column), _DAYS).cast(pa.int32()).view(target)
         case Scalar.DATETIME:
-            return _within(_millis(column), _MILLIS).view(target)
+            return _within(_millis(column, rounds), _MILLIS).view(target)
         case Scalar.BLOB:
             texts = column.to_pylist()  # base64 has no kernel; the bytes outweigh the loop
             return pa.array([None if text is None else blob_bytes(text, "") for text in texts], target)
@@ -96,11 +101,18 @@ def _days(column: pa.Array) -> pa.Array:
     return column if pa.types.is_integer(column.type) else column.cast(pa.date32()).view(pa.int32()).cast(pa.int64())
 
 
-def _millis(column: pa.Array) -> pa.Array:
+def _millis(column: pa.Array, rounds: bool) -> pa.Array:
     if pa.types.is_integer(column.type):
         return column
-    if pc.any(pc.match_substring_regex(column, _FINE_DIGITS)).as_py():
-        column = pc.replace_substring_regex(column, _FINE_DIGITS, r"\1")
+    if not pc.any(pc.match_substring_regex(column, _FINE_DIGITS)).as_py():
+        return _whole_millis(column)
+    if not rounds and pc.any(pc.match_substring_regex(column, _NOT_ZERO)).as_py():
+        raise Unproven("a time finer than a millisecond")
+    millis = _whole_millis(pc.replace_substring_regex(column, _FINE_DIGITS, r"\1"))
+    return pc.add(millis, pc.match_substring_regex(column, _UPPER_HALF).cast(pa.int64()))
+
+
+def _whole_millis(column: pa.Array) -> pa.Array:
     zoned = pc.match_substring_regex(column, _WITH_ZONE)
     if pc.all(zoned).as_py() is not False:
         return column.cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
@@ -110,6 +122,16 @@ def _millis(column: pa.Array) -> pa.Array:
     with_zone = pc.if_else(zoned, column, None).cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
     without_zone = pc.if_else(local, column, None).cast(pa.timestamp("ms")).cast(pa.int64())
     return pc.coalesce(with_zone, without_zone)
+
+
+def rounded_times(column: pa.ChunkedArray) -> pa.Array:
+    """A column of instants, or of lists of them, rounded to milliseconds where Arrow holds finer ones."""
+    array = column.combine_chunks()
+    if pa.types.is_timestamp(array.type):
+        return pc.round_temporal(array, unit="millisecond")
+    if pa.types.is_list(array.type) and pa.types.is_timestamp(array.type.value_type):
+        return _rebuilt(array, lambda items: pc.round_temporal(items, unit="millisecond"), array.type)
+    return array
 
 
 def _within(numbers: pa.Array, bounds: tuple[int, int]) -> pa.Array:
@@ -123,10 +145,6 @@ def _finite(values: pa.Array) -> pa.Array:
     if pc.all(pc.is_finite(values)).as_py() is False:
         raise Unproven("a number that is not finite")
     return values
-
-
-def _lists(column: pa.Array, scalar: Scalar, target: pa.DataType) -> pa.Array:
-    return _rebuilt(column, lambda items: _scalars(items, scalar), target)
 
 
 def _vectors(column: pa.Array, target: pa.DataType) -> pa.Array:

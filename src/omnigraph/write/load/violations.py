@@ -18,7 +18,7 @@ from omnigraph.errors import CheckViolation, ConflictError, EnumViolation, Inval
 
 #: Order in which kinds are reported: what cannot be read or converted, then values, then rows together.
 #: Ends of the names of sources whose records are counted as rows; a table in memory is called ``<Type>``.
-_TABLES = (".csv", ".csv.gz", ".parquet", ".pq", ">")
+_TABLES = (".parquet", ".pq", ">")
 
 _VALUE_RULES = (RangeViolation, CheckViolation, EnumViolation)
 _SET_RULES = (InvalidRowSet, ConflictError)
@@ -52,11 +52,6 @@ class Violation:
     record: str
 
     @property
-    def place(self) -> str:
-        """Where it is, for people; a row of a CSV file is not its line, because a header and long texts take lines."""
-        return f"{self.file}, row {self.line}" if self.file.endswith(_TABLES) else f"{self.file}:{self.line}"
-
-    @property
     def stage(self) -> int:
         return 2 if isinstance(self.error, _SET_RULES) else 1 if isinstance(self.error, _VALUE_RULES) else 0
 
@@ -66,6 +61,11 @@ class Violation:
 
     def to_dict(self) -> dict[str, Any]:
         return {"code": self.error.code, "message": self.error.message, "file": self.file, "line": self.line}
+
+
+def place_of(file: str, line: int) -> str:
+    """Where a record is, for people."""
+    return f"{file}, row {line}" if file.endswith(_TABLES) else f"{file}:{line}"
 
 
 def cut(record: str) -> str:
@@ -85,8 +85,10 @@ def failure(found: Iterable[Violation]) -> OmniGraphError:
 def placed(violation: Violation, shown: list[dict[str, Any]]) -> OmniGraphError:
     """The error of a violation, saying at the end of its hint where: ``… (people.jsonl:3)``."""
     error = violation.error
-    error.hint = f"{error.hint}; {violation.place}" if error.hint else violation.place
-    error.details.pop("row", None)
+    place = place_of(violation.file, violation.line)
+    error.hint = f"{error.hint}; {place}" if error.hint else place
+    for name in ("row", "first_row"):
+        error.details.pop(name, None)
     error.details |= {"file": violation.file, "line": violation.line, "violations": shown}
     return error
 

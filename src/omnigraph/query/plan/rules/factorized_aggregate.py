@@ -6,7 +6,7 @@ variable, and the group keys of one. Everything else is left to the pipeline.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from omnigraph.query.plan.estimate import Estimator
 from omnigraph.query.plan.logical_plan import FactorizedAggregate, Plan, TreeEdge, TreeNode
@@ -97,12 +97,15 @@ def _work(node: Variable, block: MatchBlock, estimator: Estimator) -> float:
 
 
 def _is_summable(aggregate: Aggregate, keys: set[Variable]) -> bool:
+    if aggregate.function == "count" and isinstance(aggregate.argument, NodeId) and not aggregate.distinct:
+        return True  # every match has a row of every variable
     used = variables_in_expression(aggregate.argument)
     if any(variable.entity is Entity.EDGE for variable in used):
         return False
     if not isinstance(aggregate.argument, PropertyRef | NodeId | Constant | ParamRef):
         return False
-    return aggregate.function in _SUMMABLE or (used == keys and len(keys) == 1)
+    is_summable = aggregate.function in _SUMMABLE and not aggregate.distinct
+    return is_summable or (used == keys and len(keys) == 1)
 
 
 def _node(variable: Variable, parent: Traversal | None, block: MatchBlock) -> TreeNode:

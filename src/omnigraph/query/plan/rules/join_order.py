@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+
+from msgspec.structs import replace
 
 from omnigraph.query.plan.estimate import Estimator
 from omnigraph.query.plan.logical_plan import AntiJoin, Expand, ExpandInto, Filter, NodeScan, OptionalMatch, Plan, Step
+from omnigraph.query.plan.rules.rank_first import most_ranked
 from omnigraph.query.typed import Predicate, Traversal, Variable
 from omnigraph.query.typed.walk import variables_in_predicate
 
@@ -13,17 +16,24 @@ from omnigraph.query.typed.walk import variables_in_predicate
 def join_order(plan: Plan, estimator: Estimator) -> Plan:
     if plan.factorized is not None:
         return plan
-    return replace(plan, steps=_ordered(plan.steps, frozenset(), 1.0, estimator))
+    ranked = {plan.rank.variable: most_ranked(plan.query)} if plan.rank is not None else {}
+    return replace(plan, steps=_ordered(plan.steps, frozenset(), 1.0, estimator, ranked))
 
 
 def _ordered(
-    steps: tuple[Step, ...], outer: frozenset[Variable], rows: float, estimator: Estimator
+    steps: tuple[Step, ...],
+    outer: frozenset[Variable],
+    rows: float,
+    estimator: Estimator,
+    ranked: Mapping[Variable, float],
 ) -> tuple[Step, ...]:
     scans = [step for step in steps if isinstance(step, NodeScan)]
     connects = [step for step in steps if isinstance(step, ExpandInto)]
     rest = [step for step in steps if not isinstance(step, NodeScan | ExpandInto)]
     predicates = tuple(p for step in rest if isinstance(step, Filter) for p in step.predicates)
-    pattern = _Pattern([s.variable for s in scans], [c.traversal for c in connects], predicates, outer, estimator)
+    pattern = _Pattern(
+        [s.variable for s in scans], [c.traversal for c in connects], predicates, outer, estimator, ranked
+    )
     ordered = pattern.order(rows)
     bound = outer | {scan.variable for scan in scans}
     inner: list[Step] = []
@@ -37,7 +47,7 @@ def _ordered(
 
 def _inner(step: Step, bound: frozenset[Variable], rows: float, estimator: Estimator) -> Step:
     if isinstance(step, AntiJoin | OptionalMatch):
-        return replace(step, steps=_ordered(step.steps, bound, rows, estimator), estimate=rows)
+        return replace(step, steps=_ordered(step.steps, bound, rows, estimator, {}), estimate=rows)
     return replace(step, estimate=rows)
 
 
@@ -51,6 +61,7 @@ class _Pattern:
         predicates: tuple[Predicate, ...],
         outer: frozenset[Variable],
         estimator: Estimator,
+        ranked: Mapping[Variable, float],
     ) -> None:
         self._variables = variables
         self._traversals = traversals
@@ -59,6 +70,7 @@ class _Pattern:
         }
         self._bound = set(outer)
         self._estimator = estimator
+        self._ranked = ranked  # how many rows of a variable can be in the result
         self.rows = 1.0
 
     def order(self, rows: float) -> list[Step]:
@@ -77,11 +89,15 @@ class _Pattern:
         reachable = [t for t in self._traversals if t.left in self._bound or t.right in self._bound]
         if reachable:
             return self._expand(min(reachable, key=self._growth))
-        return self._scan(min(self._variables, key=lambda v: self._estimator.candidates(v, self._own.get(v, ()))))
+        return self._scan(min(self._variables, key=self._candidates))
+
+    def _candidates(self, variable: Variable) -> float:
+        found = self._estimator.candidates(variable, self._own.get(variable, ()))
+        return min(found, self._ranked.get(variable, found))
 
     def _growth(self, traversal: Traversal) -> float:
         origin, target = self._ends(traversal)
-        share = self._estimator.candidates(target, self._own.get(target, ())) / max(self._estimator.rows(target), 1.0)
+        share = self._candidates(target) / max(self._estimator.rows(target), 1.0)
         return self._estimator.fanout(traversal, origin) * share
 
     def _ends(self, traversal: Traversal) -> tuple[Variable, Variable]:
@@ -97,7 +113,7 @@ class _Pattern:
         return Expand(traversal, origin, target, (), self.rows)
 
     def _scan(self, variable: Variable) -> Step:
-        self.rows *= self._estimator.candidates(variable, self._own.get(variable, ()))
+        self.rows *= self._candidates(variable)
         self._bind(variable)
         return NodeScan(variable, (), self.rows)
 

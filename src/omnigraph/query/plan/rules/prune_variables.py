@@ -1,12 +1,12 @@
 """Drops variables that nothing needs any more, where equal bindings count once.
 
-`early_distinct` does it for a distinct result: reaching a node in many ways counts once. `semi_join` does it inside
-`not`, where only whether there is a match counts.
+`early_distinct` does it for a distinct result and for distinct counts: reaching a node in many ways counts once.
+`semi_join` does it inside `not`, where only whether there is a match counts.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from omnigraph.query.plan.estimate import Estimator
 from omnigraph.query.plan.logical_plan import (
@@ -19,6 +19,7 @@ from omnigraph.query.plan.logical_plan import (
     NodeScan,
     OptionalMatch,
     Plan,
+    RankedScan,
     Step,
     bound_by,
 )
@@ -65,7 +66,7 @@ def _only_arrives(step: Expand, before: frozenset[Variable], after: frozenset[Va
 def uses(step: Step) -> frozenset[Variable]:
     """Variables whose binding a step reads."""
     match step:
-        case NodeScan():
+        case NodeScan() | RankedScan():
             return frozenset()
         case Expand() | ExpandDistinct():
             return frozenset({step.origin})
@@ -83,7 +84,7 @@ def uses(step: Step) -> frozenset[Variable]:
 
 def early_distinct(plan: Plan, _: Estimator) -> Plan:
     query = plan.query
-    if not query.distinct or query.is_aggregated or query.rank is not None or plan.factorized is not None:
+    if query.rank is not None or plan.factorized is not None or not _counts_once(plan):
         return plan
     wanted = frozenset(
         variable
@@ -91,6 +92,13 @@ def early_distinct(plan: Plan, _: Estimator) -> Plan:
         for variable in variables_in_expression(expression)
     )
     return replace(plan, steps=forget(plan.steps, wanted, nested=False))
+
+
+def _counts_once(plan: Plan) -> bool:
+    """Whether equal bindings make no difference: a distinct result, or aggregates that do not see repetitions."""
+    if not plan.query.is_aggregated:
+        return plan.query.distinct
+    return all(each.distinct or each.function in ("min", "max") for each in plan.aggregates)
 
 
 def semi_join(plan: Plan, _: Estimator) -> Plan:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from omnigraph.query.plan.estimate import Estimator
 from omnigraph.query.plan.logical_plan import Plan, TopK

@@ -1,0 +1,140 @@
+"""What the text functions of the language find: `search`, `fuzzy`, `match_text` and `bm25` on one column.
+
+A query is taken apart by the tokenizer of the documents. A phrase is first looked for as a set of tokens; the texts
+that hold them all are then read for the places.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from omnigraph.engine.position_deltas import Positions
+from omnigraph.engine.search.bm25 import Scores
+from omnigraph.engine.search.edit_distance import within
+from omnigraph.engine.search.text_index import TextHits, TextIndex
+from omnigraph.engine.search.words import Vocabulary, blocks, token_stream
+from omnigraph.storage.tables.text_tokens import Places, tokens_of
+
+#: Edits that `fuzzy` allows for each token when the query does not say.
+DEFAULT_EDITS = 2
+
+#: Rows are looked up one by one among those found, up to one row in this many; for more, all rows are marked.
+_LOOKUP_SHARE = 16
+
+Flags: TypeAlias = npt.NDArray[np.bool_]
+
+
+class TextSearch:
+    """The texts of one column for the time of one query; the same search is made once.
+
+    Args:
+        texts: the texts at some positions.
+        size: number of positions.
+    """
+
+    def __init__(self, index: TextIndex, texts: Callable[[Positions], pa.Array], size: int) -> None:
+        self.index = index
+        self._texts = texts
+        self._size = size
+        self._found: dict[tuple[str, str, int], TextHits] = {}
+
+    @staticmethod
+    def of(column: pa.Array) -> TextSearch:
+        """A search among texts at hand, in the order of the column."""
+        return TextSearch(TextIndex.of(column), lambda positions: column.take(pa.array(positions)), len(column))
+
+    def matching(self, function: str, query: str, edits: int | None = None) -> TextHits:
+        """Rows that a text condition is true for."""
+        return self._once(function, query, DEFAULT_EDITS if edits is None else edits)
+
+    def ranked(self, query: str, wanted: int | None = None) -> TextHits:
+        """Rows that hold at least one token of a query, with their BM25 scores; the best of them if that is enough."""
+        if wanted is not None:
+            return self.index.ranked(_counted(tokens_of(query)), wanted)
+        return self._once("bm25", query, 0)
+
+    def flags(self, hits: TextHits, positions: Positions | None) -> Flags:
+        """Which rows were found: all rows, or those at some positions."""
+        if positions is not None and len(positions) * _LOOKUP_SHARE < self._size:
+            return _places(hits, positions) >= 0
+        found = np.zeros(self._size, np.bool_)
+        found[hits.positions] = True
+        return found if positions is None else found[positions] & (positions >= 0)
+
+    def scores(self, query: str, positions: Positions | None) -> Scores:
+        """The BM25 scores of rows, not-a-number for those without a token of the query."""
+        wanted = np.arange(self._size) if positions is None else positions
+        if len(wanted) * _LOOKUP_SHARE < self._size:
+            return self.index.scores_at(_counted(tokens_of(query)), wanted)
+        hits = self.ranked(query)
+        assert hits.scores is not None
+        place = _places(hits, wanted)
+        found = np.full(len(wanted), np.nan)
+        found[place >= 0] = hits.scores[place[place >= 0]]
+        return found
+
+    def is_null(self, positions: Positions | None) -> Flags:
+        return self.index.is_null(np.arange(self._size) if positions is None else positions)
+
+    def _once(self, function: str, query: str, edits: int) -> TextHits:
+        key = (function, query, edits)
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = self._find(function, tokens_of(query), edits)
+        return found
+
+    def _find(self, function: str, query: Places, edits: int) -> TextHits:
+        tokens = _counted(query)
+        match function:
+            case "bm25":
+                return self.index.ranked(tokens)
+            case "fuzzy":
+                return self.index.with_chosen(lambda words: _similar(words, list(tokens), edits))
+            case "match_text" if len(query) > 1:
+                return self._phrase(query, self.index.with_all(tokens).positions)
+        return self.index.with_any(tokens)
+
+    def _phrase(self, query: Places, among: Positions) -> TextHits:
+        """Rows whose text holds the tokens of a query with the same distances between them."""
+        found = [among[:0]]
+        texts = self._texts(among)
+        for first, block in blocks(texts):
+            vocabulary = Vocabulary()
+            stream = token_stream(block, vocabulary)
+            reach = query[-1][1]
+            width = int(stream.places.max(initial=0)) + reach + 1
+            begins: Positions | None = None
+            for token, distance in query:
+                here = stream.codes == vocabulary.numbers.get(token, -1)
+                # Where in which text the phrase would have begun; moved so that it is never negative.
+                starts = stream.texts[here].astype(np.int64) * width + stream.places[here] - distance + reach
+                begins = starts if begins is None else np.intersect1d(begins, starts, assume_unique=True)
+            assert begins is not None
+            found.append(among[first + np.unique(begins // width)])
+        return TextHits(np.concatenate(found))
+
+
+def _counted(query: Places) -> Counter[str]:
+    """How often each token is in a query, in its order."""
+    return Counter(token for token, _ in query)
+
+
+def _similar(words: pa.Array, tokens: list[str], edits: int) -> Flags:
+    near = np.zeros(len(words), np.bool_)
+    for token in tokens:
+        near |= within(words, token, edits)
+    return near
+
+
+def _places(hits: TextHits, positions: Positions) -> Positions:
+    """Where among the found rows some positions are, -1 where they are not."""
+    if len(hits.positions) == 0:
+        return np.full(len(positions), -1, np.int64)
+    where = np.minimum(np.searchsorted(hits.positions, positions), len(hits.positions) - 1)
+    return np.where(hits.positions[where] == positions, where, -1)

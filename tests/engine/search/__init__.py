@@ -1,0 +1,1 @@
+"""Searching texts and vectors."""

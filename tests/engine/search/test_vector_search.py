@@ -1,0 +1,88 @@
+"""Exact nearest neighbours: lower bounds on few coordinates select no wrong row, and commits are followed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pytest
+
+import omnigraph as og
+from omnigraph.engine.graph_view import GraphView
+from omnigraph.engine.search import vector_index
+from omnigraph.engine.search.vector_index import VectorIndex
+
+
+def _column(vectors: npt.NDArray[np.float32], missing: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+    mask = None if missing is None else pa.array(missing)
+    return pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), vectors.shape[1], mask=mask)
+
+
+def _vectors(kind: str, count: int, size: int) -> npt.NDArray[np.float32]:
+    random = np.random.default_rng(count)
+    if kind == "clustered":
+        middles = random.normal(size=(40, size))
+        return (middles[random.integers(0, 40, count)] + 0.6 * random.normal(size=(count, size))).astype(np.float32)
+    if kind == "tied":
+        return random.integers(0, 2, (count, size)).astype(np.float32)
+    return (random.normal(size=(count, size)) * (1e25 if kind == "huge" else 1)).astype(np.float32)
+
+
+@pytest.mark.parametrize("sketched", [False, True])
+@pytest.mark.parametrize("kind", ["clustered", "even", "tied", "huge"])
+def test_the_nearest_rows_are_exactly_the_nearest(kind: str, sketched: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vector_index, "_LARGE", 0 if sketched else 10**9)
+    monkeypatch.setattr(vector_index, "_WORTH_SHARE", 1)
+    monkeypatch.setattr(vector_index, "_BLOCK", 500)
+    count, size = 2_000, 48
+    random = np.random.default_rng(7)
+    vectors, missing, alive = _vectors(kind, count, size), random.random(count) < 0.05, random.random(count) > 0.1
+    index = VectorIndex.of(_column(vectors, missing), alive)
+    assert (index._base.sketch is not None) == (sketched and kind != "huge")
+    for _ in range(10):
+        query = (vectors[random.integers(count)] * np.float32(1.01)).astype(np.float32)
+        exact = np.sqrt(((vectors.astype(np.float64) - query.astype(np.float64)) ** 2).sum(axis=1))
+        exact[missing | ~alive] = np.inf
+        for among in (None, np.flatnonzero(random.random(count) < 0.1), np.flatnonzero(random.random(count) < 0.6)):
+            own = exact if among is None else np.where(np.isin(np.arange(count), among), exact, np.inf)
+            positions, far = index.nearest(query, 10, among)
+            assert np.allclose(own[positions], far, rtol=1e-12)
+            assert np.isin(np.flatnonzero(own <= np.sort(own)[9]), positions).all()
+        every = index.distances(query, np.arange(-1, count))
+        assert np.isnan(every[0]) and np.isnan(every[1:][~np.isfinite(exact)]).all()
+        assert np.allclose(every[1:][np.isfinite(exact)], exact[np.isfinite(exact)], rtol=1e-12)
+
+
+def test_an_index_of_vectors_follows_commits(tmp_path: Path) -> None:
+    random = np.random.default_rng(3)
+    schema = "node P { k: String @key  v: Vector(4)? }"
+    text = "query q($v: Vector(4)) { match { $p: P } return { $p.k as k, nearest($p.v, $v) as d } order { d } limit 5 }"
+    rows: dict[str, list[float] | None] = {}
+    with og.init(tmp_path / "g", schema) as graph:
+        for number in range(12):
+            new = {f"p{random.integers(40)}": random.integers(0, 3, 4).astype(float).tolist() for _ in range(5)}
+            rows.update({key: None if number % 4 == 3 else vector for key, vector in new.items()})
+            graph.load({"P": [{"k": key, "v": rows[key]} for key in new]}, "merge")
+            gone = sorted(rows)[int(random.integers(len(rows)))]
+            graph.mutate(f'query q() {{ delete P where k = "{gone}" }}')
+            del rows[gone]
+            query = random.integers(0, 3, 4).astype(float).tolist()
+            far = {k: float(np.sqrt(((np.array(v) - query) ** 2).sum())) for k, v in rows.items() if v is not None}
+            best = sorted(far.items(), key=lambda pair: (pair[1], pair[0]))[:5]
+            assert [(row["k"], row["d"]) for row in graph.query(text, {"v": query}).rows()] == best
+        view = GraphView(graph._store, graph.snapshot()._stored, graph.catalog)
+        assert view.vector_index("P", "v")._tail is not None
+
+
+def test_a_ranking_behind_a_filter_fills_its_limit(tmp_path: Path) -> None:
+    with og.init(tmp_path / "g", "node P { k: String @key  n: I32  v: Vector(2) }") as graph:
+        graph.load({"P": [{"k": f"p{n:03}", "n": n % 50, "v": [float(n), 0.0]} for n in range(200)]}, "append")
+        text = (
+            "query q() { match { $p: P { n: 49 } } return { $p.k as k } order { nearest($p.v, [0.0, 0.0]) } limit 3 }"
+        )
+        assert graph.query(text).column("k").to_pylist() == ["p049", "p099", "p149"]
+        assert "rows compete" in str(graph.explain(text, run=True)) or "rows measured" in str(
+            graph.explain(text, run=True)
+        )

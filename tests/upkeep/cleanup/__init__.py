@@ -1,0 +1,1 @@
+"""Cleanup, leases, retention and the runs of upkeep."""
