@@ -77,7 +77,7 @@ def test_the_storage_part_reports_every_measure(tmp_path: Path) -> None:
 
 def test_the_search_part_reports_every_measure(tmp_path: Path) -> None:
     report = search.run(Options(tmp_path, scale=0.005))
-    assert {row.peer_name for row in report.rows} >= {"raw Lance", "NumPy", "warm"}
+    assert {row.peer_name for row in report.rows} >= {"raw Lance", "NumPy", "warm", "raw calls"}
     assert all(row.ours and row.peer for row in report.rows)
 
 

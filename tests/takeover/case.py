@@ -45,8 +45,14 @@ _FAIR = frozenset(
 )
 _MAY_BE_TOLD_LATE = _FAIR | {"LockTimeout", "StoreUnavailable"}
 
-#: What only those may hear who bring earlier rows back: the rows or their types were changed meanwhile.
-_FAIR_FOR = dict.fromkeys(("revert", "branch_restore"), frozenset({"MergeConflict", "MergeSchemaMismatch"}))
+#: What only those may hear who bring earlier rows back, or name them: the rows or their types were changed meanwhile,
+#: or a cleanup took the state. Of two cleanups one may find that the other was faster.
+_GONE = frozenset({"HistoricalVersionReclaimed"})
+_FAIR_FOR = {
+    **dict.fromkeys(("revert", "branch_restore"), _GONE | {"MergeConflict", "MergeSchemaMismatch"}),
+    "tag": _GONE,
+    "cleanup": frozenset({"ConflictError"}),
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,13 +48,16 @@ def _survivors(found: Shown, case: Case) -> list[str]:
 
 
 def shown(graph: og.Graph, grounds: Iterable[Ground]) -> Shown:
-    """Every value now: rows of main, own rows of the branches of these cases, merged rows, types, properties."""
+    """Every value now: rows of main, own rows of the branches of these cases, merged rows, types, properties, tags."""
     found: Shown = defaultdict(lambda: defaultdict(list))
     _sort(found, "type", (name for name in graph.catalog.nodes if name.startswith("T_")))
     _sort(found, "property", (name for name in graph.catalog.nodes["Company"].properties if name.startswith("p_")))
     for table, marks in _marks(graph, "main"):
         _sort(found, f"main {table}", (mark for mark in marks if not mark.endswith("@")))
         _sort(found, f"merged {table}", (mark for mark in marks if mark.startswith("base")))
+    for tag in graph.tags.list():
+        assert graph.snapshot(at=f"tag:{tag.name}").count("Person"), f"{tag} shows nothing"
+        _sort(found, "tag", [tag.name])
     names = graph.branches.list()
     for ground in grounds:
         for branch in branches_of(names, ground):

@@ -25,6 +25,9 @@ RIVALS = {
     "recover": "insert",
     "reopen": "insert",
     "indices": "insert",
+    "optimize": "merge_load",
+    "cleanup": "tag",
+    "tag": "cleanup",
     "revert": "insert",
 }
 

@@ -168,6 +168,18 @@ def _restore(graph: og.Graph, ground: Ground, mark: str) -> object:
     return graph.restore(before or graph.commits.head(ground.branch).id, branch=ground.branch)
 
 
+def _tag(graph: og.Graph, ground: Ground, mark: str) -> object:
+    """A name for the state that the writer's own rows came with, which is no longer the newest one."""
+    commit = _commit_of(graph, old(mark))
+    assert commit is not None
+    return graph.tags.create(mark, commit.id)
+
+
+def _cleanup(graph: og.Graph, ground: Ground, mark: str) -> object:
+    """Everything that is not the newest state of a branch."""
+    return graph.cleanup(keep=1, grace=0, confirm=True)
+
+
 def _reopen(graph: og.Graph, ground: Ground, mark: str) -> object:
     with og.open(graph.uri, actor=ACTOR) as other:
         return other
@@ -297,6 +309,9 @@ WRITERS: Mapping[str, Writer] = {
     "branch_restore": Writer((_back,), frozenset({"base"})),
     "branch_merge": Writer((_merge,), frozenset({"base"})),
     "indices": Writer((Step(lambda graph, ground, mark: graph.ensure_indices()),), frozenset({"old"})),
+    "optimize": Writer((Step(lambda graph, ground, mark: graph.optimize(engine="embedded")),), frozenset({"old"})),
+    "cleanup": Writer((Step(_cleanup),), frozenset({"old"})),
+    "tag": Writer((Step(_tag, lambda ground, mark: {"tag": [mark]}),), frozenset({"old"})),
     "recover": Writer((Step(lambda graph, ground, mark: graph.recover()),), frozenset({"dead"})),
     "heal": Writer((Step(lambda graph, ground, mark: graph.recover()),)),
     "reopen": Writer((Step(_reopen),), frozenset({"dead"})),

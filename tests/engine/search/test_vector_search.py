@@ -11,7 +11,8 @@ import pytest
 
 import omnigraph as og
 from omnigraph.engine.graph_view import GraphView
-from omnigraph.engine.search import vector_index
+from omnigraph.engine.search import vector_bounds, vector_index
+from omnigraph.engine.search.vector_bounds import Clusters, Sketch, best_bounds, squared_distances
 from omnigraph.engine.search.vector_index import VectorIndex
 
 
@@ -30,17 +31,19 @@ def _vectors(kind: str, count: int, size: int) -> npt.NDArray[np.float32]:
     return (random.normal(size=(count, size)) * (1e25 if kind == "huge" else 1)).astype(np.float32)
 
 
-@pytest.mark.parametrize("sketched", [False, True])
+@pytest.mark.parametrize("bounds", [None, Sketch, Clusters])
 @pytest.mark.parametrize("kind", ["clustered", "even", "tied", "huge"])
-def test_the_nearest_rows_are_exactly_the_nearest(kind: str, sketched: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vector_index, "_LARGE", 0 if sketched else 10**9)
-    monkeypatch.setattr(vector_index, "_WORTH_SHARE", 1)
-    monkeypatch.setattr(vector_index, "_BLOCK", 500)
+def test_the_nearest_rows_are_exactly_the_nearest(
+    kind: str, bounds: type | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_bounds, "_LARGE", 0 if bounds else 10**9)
+    monkeypatch.setattr(vector_bounds, "_is_worth_it", lambda found, *_: isinstance(found, bounds or ()))
+    monkeypatch.setattr(vector_index, "_FEW_ROWS", 20)
     count, size = 2_000, 48
     random = np.random.default_rng(7)
     vectors, missing, alive = _vectors(kind, count, size), random.random(count) < 0.05, random.random(count) > 0.1
     index = VectorIndex.of(_column(vectors, missing), alive)
-    assert (index._base.sketch is not None) == (sketched and kind != "huge")
+    assert type(index._base.bounds) is (bounds if bounds and kind != "huge" else type(None))
     for _ in range(10):
         query = (vectors[random.integers(count)] * np.float32(1.01)).astype(np.float32)
         exact = np.sqrt(((vectors.astype(np.float64) - query.astype(np.float64)) ** 2).sum(axis=1))
@@ -53,6 +56,23 @@ def test_the_nearest_rows_are_exactly_the_nearest(kind: str, sketched: bool, mon
         every = index.distances(query, np.arange(-1, count))
         assert np.isnan(every[0]) and np.isnan(every[1:][~np.isfinite(exact)]).all()
         assert np.allclose(every[1:][np.isfinite(exact)], exact[np.isfinite(exact)], rtol=1e-12)
+
+
+def test_bounds_of_clustered_vectors_leave_few_of_them_to_measure() -> None:
+    vectors = _vectors("clustered", 40_000, 128)
+    squares = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)
+    bounds = best_bounds(vectors, squares)
+    assert bounds is not None
+    for number in range(0, 40_000, 4_000):
+        exact = squared_distances(vectors, vectors[number])
+        low = bounds.look(vectors[number], float(squares[number]), None).low
+        assert (low <= exact + 1e-3).all()
+        assert (low <= np.sort(exact)[10]).mean() < 0.1
+
+
+def test_bounds_that_leave_too_many_vectors_are_not_kept() -> None:
+    vectors = _vectors("even", 40_000, 128)
+    assert best_bounds(vectors, np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)) is None
 
 
 def test_an_index_of_vectors_follows_commits(tmp_path: Path) -> None:

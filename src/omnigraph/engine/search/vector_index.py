@@ -1,10 +1,8 @@
 """The vectors of one column of one version of a table, ready for exact nearest-neighbour search.
 
-Distances are first computed with 32 bits; only rows that may be among the nearest are measured with 64. Where it helps,
-large columns are measured on a few coordinates before: the vectors are turned so that most of their variation lies in
-the first ones, and what is left of a vector counts with its length, which gives a distance that is never above the true
-one from an eighth of the memory. What commits changed lies beside the large matrix, and rows that it holds in an older
-form are struck out there.
+Distances are first computed with 32 bits; only rows that may be among the nearest are measured with 64. Large columns
+have lower bounds of distances where those help, and most rows are not measured at all (`vector_bounds.py`). What
+commits changed lies beside the large matrix, and rows that it holds in an older form are struck out there.
 """
 
 from __future__ import annotations
@@ -17,80 +15,27 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.engine.position_deltas import PositionDelta, Positions
-
-Floats = npt.NDArray[np.float32]
-Distances = npt.NDArray[np.float64]
-
-#: Matrices of more numbers are measured on a few coordinates first.
-_LARGE = 4_000_000
-
-#: One coordinate is kept for every so many, and the rows that the turn is chosen from.
-_KEPT_SHARE = 8
-_SAMPLE = 8_192
-
-#: The turn is tried with so many vectors and neighbours; it pays when less than one row in so many is within reach.
-_TRIALS = 6
-_TRIED_NEIGHBOURS = 10
-_WORTH_SHARE = 64
+from omnigraph.engine.search.vector_bounds import (
+    Distances,
+    Floats,
+    Look,
+    LowerBounds,
+    best_bounds,
+    products,
+    smallest,
+    squared_distances,
+)
 
 #: Above this the squares do not fit into 32 bits with some room.
 _LARGEST = 1e30
 
-#: Rows that are measured at once, and the least that the bound of the best is taken from.
-_BLOCK = 4_096
+#: The least rows that the bound of the best is taken from, and the most that are measured with 64 bits at once.
 _PILOT = 64
+_FEW_ROWS = 256
 
 #: Changed rows lie beside the matrix up to one row in this many, and whatever the size up to so many.
 _TAIL_SHARE = 16
 _FEW_CHANGES = 4_096
-
-#: For more than one row in this many the whole matrix is measured, else the rows are gathered first.
-_GATHER_SHARE = 4
-
-
-@dataclass(frozen=True, slots=True)
-class _Sketch:
-    """Lower bounds of distances.
-
-    Attributes:
-        axes: the kept directions, as columns.
-        rows: coordinates of each vector along them, and the length of the rest.
-    """
-
-    axes: Floats
-    rows: Floats
-
-    @staticmethod
-    def of(matrix: Floats, squares: Distances) -> _Sketch | None:
-        count, size = matrix.shape
-        if matrix.size < _LARGE or size < 2 * _KEPT_SHARE:
-            return None
-        sample = matrix[:: max(1, count // _SAMPLE)].astype(np.float64)
-        _, turned = np.linalg.eigh(sample.T @ sample)
-        axes = np.ascontiguousarray(turned[:, : -(size // _KEPT_SHARE) : -1], np.float32)
-        rows = np.empty((count, axes.shape[1] + 1), np.float32)
-        np.matmul(matrix, axes, out=rows[:, :-1])
-        inside = np.einsum("ij,ij->i", rows[:, :-1], rows[:, :-1], dtype=np.float64)
-        rows[:, -1] = np.sqrt(np.maximum(squares - inside, 0))
-        found = _Sketch(axes, rows)
-        return found if found._is_worth_it(matrix, squares) else None
-
-    def _is_worth_it(self, matrix: Floats, squares: Distances) -> bool:
-        """Whether few rows are within reach of some vectors of the column itself."""
-        narrow = squares.astype(np.float32)
-        for number in range(0, len(matrix), -(-len(matrix) // _TRIALS)):
-            bounds = self.rows @ (self.rows[number] * np.float32(-2)) + narrow + narrow[number]
-            first = np.argpartition(bounds, _PILOT)[:_PILOT]
-            limit = np.sort(squared_distances(matrix, matrix[number], first))[_TRIED_NEIGHBOURS]
-            if int((bounds <= limit).sum()) * _WORTH_SHARE > len(matrix):
-                return False
-        return True
-
-    def query(self, vector: Floats, square: float) -> Floats:
-        """A query in the same coordinates."""
-        inside = vector @ self.axes
-        rest = np.sqrt(max(square - float(inside @ inside), 0.0))
-        return np.append(inside, np.float32(rest)).astype(np.float32)
 
 
 class VectorIndex:
@@ -178,22 +123,22 @@ class _Matrix:
     vectors: Floats
     squares: Floats
     largest: float
-    sketch: _Sketch | None
+    bounds: LowerBounds | None
 
     @staticmethod
     def of(vectors: Floats, known: npt.NDArray[np.bool_]) -> _Matrix:
         squares = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)
         largest = float(squares[known].max(initial=0.0))
         usable = largest < _LARGEST and (known.all() or bool((squares < _LARGEST).all()))
-        sketch = _Sketch.of(vectors, squares) if usable else None
+        bounds = best_bounds(vectors, squares) if usable else None
         narrow = np.minimum(squares, np.finfo(np.float32).max).astype(np.float32)
-        return _Matrix(vectors, narrow, largest if usable else np.inf, sketch)
+        return _Matrix(vectors, narrow, largest if usable else np.inf, bounds)
 
     def parts(self) -> Iterator[tuple[object, int]]:
         yield self.vectors, self.vectors.nbytes
         yield self.squares, self.squares.nbytes
-        if self.sketch is not None:
-            yield self.sketch.rows, self.sketch.rows.nbytes
+        if self.bounds is not None:
+            yield from self.bounds.parts()
 
     def nearest(
         self, query: Floats, wanted: int, among: Positions | None, struck: Positions, others: Distances
@@ -204,64 +149,51 @@ class _Matrix:
         if rows is not None and len(struck):
             rows = rows[~np.isin(rows, struck)]
         if not self.largest + square < _LARGEST:
-            every = np.setdiff1d(np.arange(len(self.vectors)), struck) if rows is None else rows
-            return every, squared_distances(self.vectors, query, every)
-        near = self._within_reach(query, square, rows, struck, others, wanted, self.sketch)
-        if self.sketch is not None and len(near) > _BLOCK:  # the bounds are too low to be of use
-            near = self._within_reach(query, square, rows, struck, others, wanted, None)
-        chosen = near if rows is None else rows[near]
-        return chosen, squared_distances(self.vectors, query, chosen)
+            rows = np.setdiff1d(np.arange(len(self.vectors)), struck) if rows is None else rows
+            return rows, squared_distances(self.vectors, query, rows)
+        sought = _Sought(query, square, wanted, others)
+        if self.bounds is not None:
+            rows = self._within_reach(sought, self.bounds, rows, struck)
+        if rows is None or len(rows) > _FEW_ROWS:
+            rows = self._within_reach(sought, self, rows, struck)
+        return rows, squared_distances(self.vectors, query, rows)
+
+    def look(self, query: Floats, square: float, rows: Positions | None) -> Look:
+        """The distances themselves, with 32 bits."""
+        low = products(self.vectors, self.squares, query, square, rows)
+        return Look(low, lambda count: smallest(low, count))
 
     def _within_reach(
-        self,
-        query: Floats,
-        square: float,
-        rows: Positions | None,
-        struck: Positions,
-        others: Distances,
-        wanted: int,
-        sketch: _Sketch | None,
+        self, sought: _Sought, bounds: LowerBounds, rows: Positions | None, struck: Positions
     ) -> Positions:
-        """Places of the rows that may be among the nearest, by bounds of their distances."""
-        bounds = self._bounds(query, square, rows, sketch)
+        """Rows that may be among the nearest, of all that are not struck out or of some."""
+        look = bounds.look(sought.query, sought.square, rows)
+        low = look.low
         if rows is None and len(struck):
-            bounds[struck] = np.inf
-        pilot = max(4 * wanted, _PILOT)
-        if pilot >= len(bounds):
-            return np.flatnonzero(bounds < np.inf)
-        first = np.argpartition(bounds, pilot)[:pilot]
-        first = first[bounds[first] < np.inf]
-        measured = squared_distances(self.vectors, query, first if rows is None else rows[first])
-        reach = np.sort(np.concatenate([measured, others]))
-        limit = float(reach[wanted - 1]) if 0 < wanted <= len(reach) else np.inf
+            low[struck] = np.inf
+        first = look.likely(max(4 * sought.wanted, _PILOT))
+        first = first[low[first] < np.inf]
+        measured = squared_distances(self.vectors, sought.query, first if rows is None else rows[first])
+        near = np.flatnonzero(low <= self._limit(sought, measured))
+        return near if rows is None else rows[near]
+
+    def _limit(self, sought: _Sought, measured: Distances) -> float:
+        """What bounds must not exceed, given the true squared distances of some rows."""
+        reach = np.sort(np.concatenate([measured, sought.others]))
+        limit = float(reach[sought.wanted - 1]) if 0 < sought.wanted <= len(reach) else np.inf
         # Bounds and squares are of 32 bits, and so are the coordinates that they come from.
-        slack = (2 * self.vectors.shape[1] + 64) * np.finfo(np.float32).eps * (self.largest + square)
-        return np.flatnonzero(bounds <= min(limit + slack, np.finfo(np.float32).max))
-
-    def _bounds(self, query: Floats, square: float, rows: Positions | None, sketch: _Sketch | None) -> Floats:
-        """Squared distances that are not above the true ones, but for rounding."""
-        table, point = self.vectors, query
-        if sketch is not None:
-            table, point = sketch.rows, sketch.query(query, square)
-        squares = self.squares
-        if rows is not None and len(rows) * _GATHER_SHARE < len(table):
-            table, squares = table[rows], squares[rows]
-            rows = None
-        bounds = table @ (point * np.float32(-2))
-        bounds += squares
-        bounds += np.float32(square)
-        return bounds if rows is None else bounds[rows]
+        slack = (2 * self.vectors.shape[1] + 64) * np.finfo(np.float32).eps * (self.largest + sought.square)
+        return min(limit + slack, float(np.finfo(np.float32).max))
 
 
-def squared_distances(vectors: Floats, query: Floats, rows: Positions | None = None) -> Distances:
-    """Squared L2 distances with 64 bits, of all vectors or of some."""
-    count = len(vectors) if rows is None else len(rows)
-    point, found = query.astype(np.float64), np.empty(count)
-    for begin in range(0, count, _BLOCK):
-        here = slice(begin, min(begin + _BLOCK, count))
-        block = (vectors[here] if rows is None else vectors[rows[here]]) - point
-        found[here] = np.einsum("ij,ij->i", block, block)
-    return found
+@dataclass(frozen=True, slots=True)
+class _Sought:
+    """A query with its squared length, how many of the nearest are wanted, and distances of rows elsewhere."""
+
+    query: Floats
+    square: float
+    wanted: int
+    others: Distances
 
 
 def _matrix(column: pa.Array) -> tuple[Floats, npt.NDArray[np.bool_]]:
