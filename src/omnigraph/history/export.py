@@ -315,7 +315,7 @@ def _plain(column: pa.Array, field: pa.Field) -> pa.Array:
 
 @contextmanager
 def complete_file(path: Path) -> Iterator[Path]:
-    """A file to write that takes its name when the block ends well. A pipe or a device keeps its own and is written to."""
+    """A file to write that takes its name when the block ends well; a pipe or a device is written to as it is."""
     if not path.parent.is_dir():
         raise InputError(f"cannot write {path}: there is no directory {path.parent}", file=str(path))
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
