@@ -144,8 +144,8 @@ SETTINGS = {
     ),
     "OMNIGRAPH_EXTERNAL_BLOBS": (
         "none",
-        "Bases below which blobs may lie outside of a graph: absolute paths, `file://` and `s3://` addresses with blanks "
-        "between them; see [blobs.md](blobs.md).",
+        "Bases below which blobs may lie outside of a graph: absolute paths, `file://` and `s3://` addresses with "
+        "blanks between them; see [blobs.md](blobs.md).",
     ),
     "OMNIGRAPH_HOME": ("~/.omnigraph", "Folder of `config.yaml`, which the command line reads."),
     "OMNIGRAPH_PROFILE": ("none", "Profile of `config.yaml` that the command line uses, unless an address is given."),
