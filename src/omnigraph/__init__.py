@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from omnigraph.graph import Snapshot as Snapshot
     from omnigraph.graph import init as init
     from omnigraph.graph import open_graph
+    from omnigraph.graph.blob_value import Blob as Blob
     from omnigraph.graph.schema_control import SchemaControl as SchemaControl
     from omnigraph.graph.transaction import Transaction as Transaction
     from omnigraph.history.branches import Branch as Branch
@@ -166,6 +167,7 @@ _HOMES = {
     # reading
     "omnigraph.engine.query_result": "Result",
     "omnigraph.storage.tables.pinned_dataset": "PinnedDataset",
+    "omnigraph.graph.blob_value": "Blob",
     "omnigraph.engine.explanation": "Explanation",
     "omnigraph.query.plan.explain": "PlanLine",
     "omnigraph.query.lint_queries": "LintFinding LintReport LintResult Operation ResultColumn SchemaSource TypeUse",

@@ -16,6 +16,9 @@ OmniGraphError
 │   ├── ParameterError
 │   ├── EmbeddingSettingsError
 │   ├── EmbeddingModelMismatch
+│   ├── ExternalBlobSettingsError
+│   ├── NotABlob
+│   ├── BlobRangeError
 │   ├── UnsupportedSchemaChange
 │   ├── ChangeCursorRejected
 │   ├── InvalidName
@@ -60,15 +63,18 @@ OmniGraphError
 │   ├── TypeNotFound
 │   ├── QueryNotFound
 │   ├── RowNotFound
+│   ├── BlobNotFound
 │   └── HistoricalVersionReclaimed
 ├── DeniedError
-│   └── ReadOnly
+│   ├── ReadOnly
+│   └── ExternalBlobDenied
 ├── LimitError
 │   ├── ResourceLimitExceeded
 │   ├── SumOverflow
 │   └── LockTimeout
 ├── StorageError
 │   ├── StoreUnavailable
+│   ├── ExternalBlobUnavailable
 │   ├── CorruptGraph
 │   ├── ForkedProcess
 │   ├── GraphClosed
@@ -189,6 +195,39 @@ class EmbeddingModelMismatch(InputError):
     """
 
     code = "embedding.model"
+
+
+class ExternalBlobSettingsError(InputError):
+    """`OMNIGRAPH_EXTERNAL_BLOBS` holds something that is no base address, or two bases of which one lies in the other.
+
+    Set it to absolute paths, `file://` or `s3://` addresses with blanks between them.
+    """
+
+    code = "blob.settings"
+
+
+class NotABlob(InputError):
+    """A blob was asked for, and the property of the type does not exist or is no `Blob`.
+
+    Name a property that the schema declares as `Blob`.
+    """
+
+    code = "blob.property"
+
+
+class BlobRangeError(InputError):
+    """Bytes of a blob were asked for that begin behind its end; `details` has start, end and length.
+
+    Ask for an offset up to the size of the blob.
+    """
+
+    code = "blob.range"
+
+    def __init__(self, start: int, length: int | None, size: int) -> None:
+        end = size if length is None else start + length
+        super().__init__(
+            f"the blob has {size} bytes, and byte {start} is behind its end", start=start, end=end, length=size
+        )
 
 
 class UnsupportedSchemaChange(InputError):
@@ -616,12 +655,21 @@ class QueryNotFound(NotFoundError):
 
 
 class RowNotFound(NotFoundError):
-    """A row that was to be updated does not exist.
+    """A row that was to be updated, or whose blob was asked for, does not exist.
 
     Insert it, or correct its key.
     """
 
     code = "not_found.row"
+
+
+class BlobNotFound(NotFoundError):
+    """A blob was asked for, and the property of the row is null.
+
+    Take null for an answer; an empty blob is none and has the size 0.
+    """
+
+    code = "not_found.blob"
 
 
 class HistoricalVersionReclaimed(NotFoundError):
@@ -649,6 +697,15 @@ class ReadOnly(DeniedError):
     """
 
     code = "denied.read_only"
+
+
+class ExternalBlobDenied(DeniedError):
+    """A blob is named by an address that lies below no base of `OMNIGRAPH_EXTERNAL_BLOBS`.
+
+    Pass the bytes as `base64:…`, or allow a base above the address.
+    """
+
+    code = "denied.external_blob"
 
 
 class LimitError(OmniGraphError):
@@ -712,6 +769,15 @@ class StoreUnavailable(StorageError):
     """
 
     code = "storage.unavailable"
+
+
+class ExternalBlobUnavailable(StorageError):
+    """The bytes at an allowed address of a blob cannot be read; `details` has the URI and the reason.
+
+    Check that the file or object exists and may be read, then retry.
+    """
+
+    code = "storage.external_blob"
 
 
 class CorruptGraph(StorageError):

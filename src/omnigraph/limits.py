@@ -64,6 +64,11 @@ def engine_cache_bytes() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
 
 
+def external_blob_bases() -> str:
+    """The addresses below which blobs may lie outside of a graph (``OMNIGRAPH_EXTERNAL_BLOBS``); none by default."""
+    return os.environ.get("OMNIGRAPH_EXTERNAL_BLOBS", "")
+
+
 # --- Limits that a request can meet
 
 # names
@@ -84,6 +89,9 @@ MUTATION_BYTES: Final = 2 * 1024**3
 
 #: Longest address of an external blob, in bytes.
 BLOB_URI_BYTES: Final = 65_536
+
+#: Bytes at one address that a write copies into the graph. They are held as a whole.
+EXTERNAL_BLOB_BYTES: Final = 32 * 1024**2
 
 # loads
 

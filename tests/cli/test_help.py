@@ -10,6 +10,7 @@ from omnigraph.cli.app import COMMANDS, GROUPS, build
 from tests.support.command_line import CommandLine
 
 VERBS = {
+    "blob": ("get", "stat"),
     "branch": ("create", "delete", "list", "merge"),
     "changes": ("baseline", "poll"),
     "commit": ("changes", "list", "show"),

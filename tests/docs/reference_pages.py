@@ -142,6 +142,11 @@ SETTINGS = {
         "Bytes that Lance keeps of versions and file footers, per open graph. A footer takes about 4 kB; a graph with "
         "many thousands of data files on an object store is faster with more.",
     ),
+    "OMNIGRAPH_EXTERNAL_BLOBS": (
+        "none",
+        "Bases below which blobs may lie outside of a graph: absolute paths, `file://` and `s3://` addresses with "
+        "blanks between them; see [blobs.md](blobs.md).",
+    ),
     "OMNIGRAPH_HOME": ("~/.omnigraph", "Folder of `config.yaml`, which the command line reads."),
     "OMNIGRAPH_PROFILE": ("none", "Profile of `config.yaml` that the command line uses, unless an address is given."),
     "OMNIGRAPH_FAILPOINTS": ("none", "Makes named places fail or stop. For tests of crashes only."),

@@ -16,14 +16,25 @@ from omnigraph.graph.schema_control import SchemaControl
 from omnigraph.history.control import Branches, Commits
 
 SCHEMA = """
-node Person { handle: String @key  name: String  age: I32? }
+node Person { handle: String @key  name: String  age: I32?  photo: Blob? }
 edge Follows: Person -> Person { since: Date? }
 """
-PEOPLE = """{"type":"Person","data":{"handle":"ana","name":"Ana"}}
+PEOPLE = """{"type":"Person","data":{"handle":"ana","name":"Ana","photo":"base64:cGl4ZWxz"}}
 {"type":"Person","data":{"handle":"bo","name":"Bo"}}
 {"edge":"Follows","from":"ana","to":"bo","data":{"id":"f1"}}
 """
-CLASSES = (og.Graph, og.Snapshot, og.Result, Branches, Commits, og.Tags, og.Retention, og.Upkeep, SchemaControl)
+CLASSES = (
+    og.Graph,
+    og.Snapshot,
+    og.Blob,
+    og.Result,
+    Branches,
+    Commits,
+    og.Tags,
+    og.Retention,
+    og.Upkeep,
+    SchemaControl,
+)
 
 #: Public names whose sentence says it all, or whose example would be longer than they are worth.
 WITHOUT_EXAMPLE = {
@@ -43,7 +54,20 @@ WITHOUT_EXAMPLE = {
         "ensure_indices",
     ),
     *("internals",),
-    *("recover", "close", "branch", "version", "values", "to_pandas", "to_polars", "to_dict", "head", "text", "hash"),
+    *(
+        "recover",
+        "close",
+        "branch",
+        "version",
+        "values",
+        "to_pandas",
+        "to_polars",
+        "to_dict",
+        "head",
+        "text",
+        "hash",
+        "size",
+    ),
 }
 
 

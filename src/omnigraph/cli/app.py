@@ -25,6 +25,7 @@ COMMANDS = {
     "explain": "read",
     "mutate": "write",
     "export": "read",
+    "blob": "blobs",
     "branch": "branching",
     "tag": "tagging",
     "commit": "commits",
@@ -49,7 +50,7 @@ COMMANDS = {
     "relocate": "copying",
     "version": "maintenance",
 }
-GROUPS = frozenset({"branch", "tag", "commit", "changes", "schema", "retention"})
+GROUPS = frozenset({"blob", "branch", "tag", "commit", "changes", "schema", "retention"})
 
 #: Spellings of older software that still work.
 DEPRECATED = {"read": "query", "change": "mutate"}
@@ -61,7 +62,7 @@ Exit codes: 0 done, 1 failed, 2 wrong arguments, 4 --if-commit lost, 130 interru
 
 \b
 Commands by what they need:
-  any      load query explain mutate export embed branch tag commit revert restore diff changes schema snapshot
+  any      load query explain mutate export blob embed branch tag commit revert restore diff changes schema snapshot
   direct   init lint stats optimize verify recover repair cleanup retention upkeep clone backup relocate,
            schema plan (the storage itself)
   local    version, embed on files"""

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from omnigraph.engine.explanation import Explanation
     from omnigraph.engine.query_result import Result
     from omnigraph.engine.query_runner import QueryRunner, ReadRequest
+    from omnigraph.graph.blob_value import Blob
     from omnigraph.graph.transaction import Transaction
     from omnigraph.history.diff import Diff
     from omnigraph.history.export import ExportResult
@@ -85,7 +86,7 @@ State: TypeAlias = At | Snapshot
 class Graph:
     """An open graph. Get one from `omnigraph.open` or `omnigraph.init`; it is a context manager.
 
-    Read:     `query`, `explain`, `lint`, `snapshot`, `export`
+    Read:     `query`, `explain`, `lint`, `snapshot`, `blob`, `export`
     Write:    `mutate`, `transaction`, `load`, `write`, `revert`, `restore`
     Changes:  `diff`, `changes`, `commit_changes`, `baseline`
     Control:  `branches`, `commits`, `tags`, `schema`, `catalog`, `catalog_of`
@@ -240,6 +241,27 @@ class Graph:
         store = self._reader()
         stored = asked_state(store, branch, at)
         return Snapshot(store, stored, store.lease(stored, "snapshot") if at is not None else None)
+
+    def blob(
+        self, type_name: str, id: str | int, property: str, *, branch: str | None = None, at: At | None = None
+    ) -> Blob:
+        """The bytes of a `Blob` property of one row, of one state. They are read when they are asked for.
+
+        Args:
+            type_name: a node or edge type; ``node:Name`` or ``edge:Name`` if it could be both.
+            id: its id, which is the key of a node whose key is one text or one whole number.
+            branch, at: which state; see `query`.
+
+        Raises:
+            TypeNotFound, NotABlob, RowNotFound: there is no such type, no such blob in it, no such row.
+            BlobNotFound: it is null.
+
+        Example:
+            >>> photo = graph.blob("Person", "ana", "photo")
+            >>> photo.size, photo.read(0, 3)
+            (6, b'pix')
+        """
+        return self.snapshot(branch, at).blob(type_name, id, property)
 
     def export(
         self,

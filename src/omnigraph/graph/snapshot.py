@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from omnigraph import given
-from omnigraph.errors import InputError, TypeNotFound
+from omnigraph.errors import BlobNotFound, InputError, NotABlob, RowNotFound, TypeNotFound
 from omnigraph.history.state_at import at_state
 from omnigraph.ids import did_you_mean
 from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata import commit_log
 from omnigraph.storage.metadata.holds import Hold
 from omnigraph.storage.metadata.manifest import ManifestSnapshot, Pin, table_version_of
 from omnigraph.storage.objects.native_libraries import store_errors
+from omnigraph.storage.tables.datasets import is_blob
 from omnigraph.storage.tables.table_scan import whole_table
 
 if TYPE_CHECKING:
+    from omnigraph.graph.blob_value import Blob
     from omnigraph.storage.tables.pinned_dataset import PinnedDataset
 
 
@@ -42,6 +45,16 @@ class Snapshot:
     def version(self) -> int:
         """Manifest version of that branch; grows with every commit."""
         return self._stored.version
+
+    @property
+    def commit_id(self) -> str:
+        """The newest commit of this state.
+
+        Example:
+            >>> graph.snapshot().commit_id == graph.commits.head().id
+            True
+        """
+        return commit_log.head_id(self._store.tables, self._stored)
 
     @property
     def tables(self) -> Mapping[str, Pin]:
@@ -84,6 +97,36 @@ class Snapshot:
                 raise InputError(f"column '{name}' is named twice", column=name)
         with store_errors(f"read '{pin.table_key}'", handle):
             return whole_table(handle, columns)
+
+    def blob(self, type_name: str, id: str | int, property: str) -> Blob:
+        """The bytes of a `Blob` property of one row; see `Graph.blob`.
+
+        Example:
+            >>> graph.snapshot().blob("Person", "ana", "photo").read()
+            b'pixels'
+        """
+        from omnigraph.graph.blob_value import Blob
+        from omnigraph.storage.tables.blob_cells import NO_ROW, NULL, blob_cell
+
+        pin, name = self._pin(type_name), given.text(property, "a property")
+        row_id = str(given.whole_number(id, "an id")) if not isinstance(id, str) else id
+        with at_state(self._stored):
+            handle = self._store.table(pin)
+            if name not in handle.schema.names or not is_blob(handle.schema.field(name)):
+                blobs = [field.name for field in handle.schema if is_blob(field)]
+                raise NotABlob(
+                    f"'{pin.table_key}' has no Blob property '{name}'",
+                    hint=did_you_mean(name, blobs)
+                    or (f"its Blobs: {', '.join(blobs)}" if blobs else "it has no Blobs"),
+                    property=name,
+                )
+            content = blob_cell(handle, name, row_id)
+        where = {"type": pin.table_key, "id": row_id}
+        if content is NO_ROW:
+            raise RowNotFound(f"'{pin.table_key}' has no row with the id '{row_id}'", **where)
+        if content is NULL:
+            raise BlobNotFound(f"'{name}' of '{pin.table_key}' '{row_id}' is null", **where, property=name)
+        return Blob(self, (pin.table_key.partition(":")[2], row_id, name), content)
 
     def dataset(self, type_name: str) -> PinnedDataset:
         """Rows of a type as a dataset of Lance at this state, for DuckDB, Polars or DataFusion to query in place.

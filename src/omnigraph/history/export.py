@@ -315,11 +315,14 @@ def _plain(column: pa.Array, field: pa.Field) -> pa.Array:
 
 @contextmanager
 def complete_file(path: Path) -> Iterator[Path]:
-    """A file to write that takes its name when the block ends well."""
+    """A file to write that takes its name when the block ends well; a pipe or a device is written to as it is."""
     if not path.parent.is_dir():
         raise InputError(f"cannot write {path}: there is no directory {path.parent}", file=str(path))
     draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     with _write_errors(path):
+        if path.exists() and not path.is_file():
+            yield path
+            return
         try:
             yield draft
             os.replace(draft, path)

@@ -100,7 +100,11 @@ def open_file(address: str, options: Mapping[str, str] | None = None) -> BinaryI
     """
     if not is_remote(address):
         return open(address, "rb")
-    bucket, key = _split(address)
+    return open_object(*_split(address), options)
+
+
+def open_object(bucket: str, key: str, options: Mapping[str, str] | None = None) -> BinaryIO:
+    """An object of a store as a seekable stream of bytes; see `open_file`."""
     with _as_os_errors():
         reader = obstore.open_reader(_store(bucket, options), key)
     return cast(BinaryIO, io.BufferedReader(_Remote(reader), _READ_BYTES))

@@ -115,6 +115,9 @@ class LanceTable(Protocol):
         self, blob_column: str, ids: pa.Array | None = None, *, preserve_order: bool | None = None
     ) -> list[tuple[int, bytes | None]]: ...
 
+    def take_blobs(self, blob_column: str, *, addresses: list[int] | None = None) -> list[Any]:
+        """A `lance.BlobFile` for each row, None where the blob is null."""
+
     def get_fragments(self) -> Sequence[Fragment]: ...
 
     def get_fragment(self, fragment_id: int) -> Any:

@@ -55,10 +55,16 @@ def bytes_with_nulls(handle: LanceTable, column: str, addresses: Places, values:
     return pc.if_else(pa.array(is_null), pa.scalar(None, values.type), values)
 
 
+def file_of_column(handle: LanceTable, column: str, fragment: int) -> tuple[int, Any | None]:
+    """The field id of a column, and the data file of a fragment that holds it; None when no file does."""
+    (number,) = (field.id() for field in handle.lance_schema.fields() if field.name() == column)
+    files = handle.get_fragment(fragment).metadata.files
+    return number, next((each for each in files if number in each.fields), None)
+
+
 def _nulls(handle: LanceTable, column: str, fragment: int) -> Places:
     """Places in a fragment whose blob is null although it is read as empty."""
-    (number,) = (field.id() for field in handle.lance_schema.fields() if field.name() == column)
-    file = next((each for each in handle.get_fragment(fragment).metadata.files if number in each.fields), None)
+    number, file = file_of_column(handle, column, fragment)
     if file is None:
         return _NOWHERE
     root = handle.base_paths()[file.base_id].path if file.base_id is not None else handle.uri

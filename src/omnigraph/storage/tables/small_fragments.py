@@ -19,8 +19,8 @@ from omnigraph.storage.tables.row_lookup import ROW_ADDRESS
 #: Fragments with blobs that one write folds at most; the blobs of each are asked for their sizes.
 _FOLDED_BLOB_FRAGMENTS = 48
 
-#: The kind of a blob that lies outside the table. Its address would be lost if it were copied.
-_EXTERNAL = 3
+#: What a scan calls a blob that lies outside the table. Its address would be lost if it were copied.
+EXTERNAL_KIND = 3
 
 
 def small_fragments(handle: LanceTable) -> list[Any]:
@@ -71,7 +71,7 @@ def _blob_bytes(handle: LanceTable, fragments: list[Any]) -> dict[int, int]:
         numbers = np.asarray(batch.column(ROW_ADDRESS), np.uint64) >> np.uint64(32)
         for name in names:
             kind, size = (pc.fill_null(pc.struct_field(batch.column(name), part), 0) for part in ("kind", "size"))
-            sizes = np.where(np.asarray(kind) == _EXTERNAL, limits.FOLD_BYTES + 1, np.asarray(size, np.int64))
+            sizes = np.where(np.asarray(kind) == EXTERNAL_KIND, limits.FOLD_BYTES + 1, np.asarray(size, np.int64))
             for number in np.unique(numbers).tolist():
                 found[number] += int(sizes[numbers == number].sum())
     return found

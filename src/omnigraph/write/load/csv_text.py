@@ -20,6 +20,7 @@ import pyarrow.csv as pcsv
 
 from omnigraph import limits
 from omnigraph.errors import InputError
+from omnigraph.schema.catalog import Scalar
 from omnigraph.write.load.line_blocks import open_text
 from omnigraph.write.load.load_source import Part
 
@@ -49,7 +50,7 @@ def csv_batches(
     start = part.stream.tell() if part.stream is not None and part.stream.seekable() else None
     with open_text(part.name, part.options, part.stream) as text:
         try:
-            yield from _batches(text, refuse, passed)
+            yield from _batches(text, _block_bytes(part), refuse, passed)
         except (pa.ArrowInvalid, UnicodeDecodeError, _Unclosed) as error:
             line = _opening_line(part, start)
             if line is None and not isinstance(error, _Unclosed):
@@ -76,7 +77,17 @@ class _Unclosed(Exception):
     """The file ended inside quotes."""
 
 
-def _batches(text: BinaryIO, refuse: Callable[[Any, int], None], passed: Callable[[bytes], None]) -> Iterator[pa.Table]:
+def _block_bytes(part: Part) -> int:
+    """Bytes that are read at a time. A row fits into one block, and a blob may make it as long as a line may be."""
+    columns = part.type.properties.values() if part.type is not None else ()
+    return (
+        limits.LOAD_LINE_BYTES if any(each.type.scalar is Scalar.BLOB for each in columns) else limits.LOAD_BLOCK_BYTES
+    )
+
+
+def _batches(
+    text: BinaryIO, block: int, refuse: Callable[[Any, int], None], passed: Callable[[bytes], None]
+) -> Iterator[pa.Table]:
     head = text.read(_HEAD_BYTES)
     last_line = _LAST_FIELD + "," * (head.count(b",") + 1)  # more fields than a header has
     rows = refused = 0
@@ -96,7 +107,7 @@ def _batches(text: BinaryIO, refuse: Callable[[Any, int], None], passed: Callabl
     lent.lend(skip)
     reader = None
     try:
-        reader = pcsv.open_csv(source, _reading(), _parsing(skip), _AS_TEXT)
+        reader = pcsv.open_csv(source, _reading(block), _parsing(skip), _AS_TEXT)
         if reader.schema.names[0] == _LAST_FIELD:
             raise pa.ArrowInvalid("Empty CSV file")
         for batch in reader:
@@ -144,8 +155,8 @@ class Lent:
             self._back.notify_all()
 
 
-def _reading() -> pcsv.ReadOptions:
-    return pcsv.ReadOptions(use_threads=False, block_size=limits.LOAD_BLOCK_BYTES)
+def _reading(block: int) -> pcsv.ReadOptions:
+    return pcsv.ReadOptions(use_threads=False, block_size=block)
 
 
 def _parsing(skip: Callable[[Any], str]) -> pcsv.ParseOptions:

@@ -12,7 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.errors import OmniGraphError
+from omnigraph import limits
+from omnigraph.errors import OmniGraphError, ResourceLimitExceeded
 from omnigraph.query.temporal import parse_date, parse_datetime, to_days, to_millis
 from omnigraph.schema.arrow import arrow_type
 from omnigraph.schema.catalog import PropertyType, Scalar
@@ -32,6 +33,10 @@ _UPPER_HALF = r"\.[0-9]{3}[5-9]"
 
 class Unproven(Exception):
     """A column may hold something that the rules refuse."""
+
+
+class _TooManyBytes(Exception):
+    """No closer look at the rows of a column would help."""
 
 
 def raw_type(type_: PropertyType, as_integers: bool) -> pa.DataType:
@@ -68,6 +73,7 @@ def stored_column(column: pa.Array, type_: PropertyType, rounds: bool = False) -
 
     Raises:
         Unproven: a value may not fit.
+        ResourceLimitExceeded: the blobs of the column are too large together.
     """
     target = arrow_type(type_)
     try:
@@ -78,6 +84,10 @@ def stored_column(column: pa.Array, type_: PropertyType, rounds: bool = False) -
         return _scalars(column, type_.scalar, rounds)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OmniGraphError) as error:
         raise Unproven(str(error)) from None
+    except _TooManyBytes as error:
+        raise ResourceLimitExceeded(
+            "bytes of one column in one load", error.args[0], limits.LOAD_COLUMN_BYTES
+        ) from None
 
 
 def _scalars(column: pa.Array, scalar: Scalar, rounds: bool) -> pa.Array:
@@ -92,9 +102,20 @@ def _scalars(column: pa.Array, scalar: Scalar, rounds: bool) -> pa.Array:
         case Scalar.DATETIME:
             return _within(_millis(column, rounds), _MILLIS).view(target)
         case Scalar.BLOB:
-            texts = column.to_pylist()  # base64 has no kernel; the bytes outweigh the loop
-            return pa.array([None if text is None else blob_bytes(text, "") for text in texts], target)
+            return pa.array(_blobs(column), target)
     return column if column.type == target else column.cast(target)
+
+
+def _blobs(column: pa.Array) -> list[bytes | None]:
+    """Base64 has no kernel; the bytes outweigh the loop. An address may stand for many bytes, so they are counted."""
+    found: list[bytes | None] = []
+    size = 0
+    for text in column.to_pylist():
+        found.append(None if text is None else blob_bytes(text, ""))
+        size += len(found[-1] or b"")
+        if size > limits.LOAD_COLUMN_BYTES:
+            raise _TooManyBytes(size)
+    return found
 
 
 def _days(column: pa.Array) -> pa.Array:
