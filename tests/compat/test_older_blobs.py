@@ -107,6 +107,22 @@ def test_they_stay_null_when_their_rows_are_written_again_and_on_branches(root: 
         assert [problem for problem in graph.verify(deep=True).problems if not problem.harmless] == []
 
 
+def test_optimizing_leaves_them_null(root: Path) -> None:
+    known = WRITTEN | TODAY
+    with og.open(root) as graph:
+        graph.mutate('query q() { delete Doc where name = "last" }')
+        graph.load([{"name": f"more-{number}"} for number in range(3)], "append", type="Doc")
+        graph.load([{"name": f"more-{number}"} for number in range(3, 6)], "append", type="Doc")
+        (table,) = graph.optimize().tables
+        assert table.fragments_removed > 0, "the others are joined"
+        assert graph.optimize().commits == ()
+        bodies = _bodies(graph)
+        assert {name: bodies[name] for name in known if name != "last"} == {
+            name: body for name, body in known.items() if name != "last"
+        }
+        assert [problem for problem in graph.verify(deep=True).problems if not problem.harmless] == []
+
+
 def test_history_tells_null_too(root: Path) -> None:
     with og.open(root) as graph:
         start = graph.commits.head().id

@@ -108,11 +108,15 @@ def clear_drift(store: GraphStore, pin: Pin) -> LanceTable:
 
 
 def _fits(newest: LanceTable, shown: int) -> bool:
-    """Whether what was staged for the version that is shown can be committed to what other software made of it."""
+    """Whether what was staged for the version that is shown can be committed to what other software made of it. A
+    segment of an index cannot, once that index is of an older Lance."""
+    from omnigraph.storage.tables.table_indexes import older_segments  # most writes meet no other software
+
     if are_ours(newest, above=shown):
         return False
     with store_errors("look at a table", newest):
-        return stands_as(newest, newest.checkout_version(shown))
+        before = newest.checkout_version(shown)
+        return stands_as(newest, before) and older_segments(newest) <= older_segments(before)
 
 
 def commit_table(store: GraphStore, handle: LanceTable | None, table: TableIntent, operation_id: str) -> LanceTable:

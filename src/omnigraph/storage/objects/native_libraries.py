@@ -113,6 +113,7 @@ __all__ = [
     "CommitConflictError",
     "is_damage",
     "is_outage",
+    "is_refusal",
     "panics_as_damage",
     "reason",
     "store_errors",
@@ -123,6 +124,9 @@ _SCAN_FAILED = r"LanceError\(IO\)|External error: Not found"
 
 #: How the libraries say that the store failed, as opposed to that something is not there.
 _STORE_FAILED = r"Generic (?!N/A)\S+ error"
+
+#: How Lance says that a request is wrong, whatever the store does.
+_REFUSED = "Invalid user input: "
 
 #: How they say that an object ends before the place that was asked for.
 _TOO_SHORT = r"(?i)invalid range|range not satisfiable|\b416\b"
@@ -168,6 +172,12 @@ def is_damage(error: Exception) -> bool:
     """Whether a read failed because of what lies in the store, and not because the store failed."""
     cause = error.__cause__ if isinstance(error, StoreUnavailable) else error
     return cause is not None and (re.search(_TOO_SHORT, str(cause)) is not None or not is_outage(cause))
+
+
+def is_refusal(error: Exception) -> bool:
+    """Whether Lance did not take a transaction for what it says about a version of its table, which is never otherwise."""
+    cause = error.__cause__ if isinstance(error, StoreUnavailable) else error
+    return cause is not None and re.match(_REFUSED, str(cause)) is not None
 
 
 def _known_reason(text: str) -> str | None:

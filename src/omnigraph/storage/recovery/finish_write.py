@@ -3,7 +3,8 @@
 Only while the head is the commit that the write was computed on can it be published. Then its tables say how far it
 came: with none of its transactions there it never happened; with some, the missing ones are committed and the publish
 carries the commit that the writer minted, so history shows the original author. Once the head has moved, or another
-transaction has a version that the write was to make, nobody can publish it any more: it is void. Its writer may be
+transaction has a version that the write was to make, or Lance refuses one of its transactions on the version that it was
+made for, nobody can publish it any more: it is void. Its writer may be
 alive through all of this; whatever it still does ends the same way.
 """
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from omnigraph import failpoints, limits
-from omnigraph.errors import RecoveryRequired
+from omnigraph.errors import RecoveryRequired, StoreUnavailable
 from omnigraph.storage.commit import sidecar
 from omnigraph.storage.commit.apply import Slot, SlotTaken, change_of, commit_table, location_of, slot
 from omnigraph.storage.commit.publish import Published
@@ -21,6 +22,7 @@ from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import schema_files
 from omnigraph.storage.metadata.manifest import ManifestSnapshot
 from omnigraph.storage.objects.locks import Fence
+from omnigraph.storage.objects.native_libraries import is_refusal
 from omnigraph.storage.recovery import audit
 from omnigraph.storage.recovery.audit import TableOutcome
 from omnigraph.storage.tables.lance_types import LanceTable
@@ -46,6 +48,10 @@ def finish(store: GraphStore, record: Sidecar, fence: Fence) -> None:
             published = _redo(store, located, snapshot, newest, fence)
         except SlotTaken:
             continue
+        except StoreUnavailable as error:
+            if not is_refusal(error):
+                raise
+            return drop_void(store, record, store.head_id(snapshot))
         if published is not None:
             return _close(store, record, published)
     raise RecoveryRequired(

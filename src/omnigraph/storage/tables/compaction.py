@@ -24,6 +24,7 @@ from omnigraph.storage.objects.native_libraries import store_errors
 from omnigraph.storage.tables import stage_rows
 from omnigraph.storage.tables.datasets import AS_BYTES, as_dataset, has_blobs
 from omnigraph.storage.tables.lance_types import LanceTable
+from omnigraph.storage.tables.older_blobs import has_older_nulls
 from omnigraph.storage.tables.stage_rows import ColumnDigest, StagedTransaction
 from omnigraph.storage.tables.table_indexes import coverage_by_row_id
 
@@ -79,20 +80,23 @@ def fragment_groups(handle: LanceTable, *, aligned: bool = True) -> list[tuple[i
     """Fragments that are better rewritten, each group as one: small ones together, and those with many deleted rows.
 
     A second look at the result finds none. The size of a fragment follows that of its table, so that a large table has
-    neither many fragments nor, while it is small, fragments whose rows are slow to replace.
+    neither many fragments nor, while it is small, fragments whose rows are slow to replace. Fragments with null blobs of
+    an older Lance stay as they are.
 
     Args:
         aligned: an index that finds rows by their row ids covers all of a group or nothing of it; Lance asks for that.
     """
     with store_errors("look at the fragments of a table", handle):
         pieces = list(_pieces(handle, coverage_by_row_id(handle) if aligned else []))
-    target = fragment_rows(sum(piece.rows for piece in pieces))
+        target = fragment_rows(sum(piece.rows for piece in pieces))
+        chosen = [piece for piece in pieces if 2 * piece.rows < target or _is_thin(piece)]
+        chosen = [piece for piece in chosen if not has_older_nulls(handle, piece.number)]
     small: dict[tuple[str | None, ...], list[_Piece]] = {}
     groups = []
-    for piece in pieces:
+    for piece in chosen:
         if 2 * piece.rows < target:
             small.setdefault(piece.covered, []).append(piece)
-        elif _is_thin(piece):
+        else:
             groups.append([piece])
     for alike in small.values():
         groups += _bins(alike, target)

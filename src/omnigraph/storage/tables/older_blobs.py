@@ -55,6 +55,13 @@ def bytes_with_nulls(handle: LanceTable, column: str, addresses: Places, values:
     return pc.if_else(pa.array(is_null), pa.scalar(None, values.type), values)
 
 
+def has_older_nulls(handle: LanceTable, fragment: int) -> bool:
+    """Whether a fragment holds such a null. What reads it knows; what Lance writes of it, as a compaction does, is an
+    empty blob for good."""
+    names = [field.name for field in handle.schema if is_blob(field)]
+    return any(len(_nulls(handle, name, fragment)) for name in names)
+
+
 def file_of_column(handle: LanceTable, column: str, fragment: int) -> tuple[int, Any | None]:
     """The field id of a column, and the data file of a fragment that holds it; None when no file does."""
     (number,) = (field.id() for field in handle.lance_schema.fields() if field.name() == column)

@@ -7,7 +7,7 @@ covered, so the cost follows the new rows. Segments are built in any process and
 Lance finds rows by their places through a BTREE, and by their stable row ids through the other kinds. It tells which
 rows such an index still speaks for by all its segments together. So when a row that an old segment knows lies in a
 fragment that a new one would cover, because it was replaced, the old segment would bring back the values that the row
-had: such an index is built anew.
+had: such an index is built anew. So is a BTREE of an older Lance, which holds row ids: no index may hold both.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ _DETAILS = {_BTREE: "btree", "INVERTED": "inverted", "VECTOR": "ivf"}
 
 _CREATED = "_row_created_at_version"
 
+#: From this version of its format on a BTREE holds the places of rows.
+_PLACES = 1
+
 
 @dataclass(frozen=True, slots=True)
 class IndexWork:
@@ -42,6 +45,7 @@ class IndexWork:
         fragments: what it is going to cover, with the data files of each.
         rows: how many rows these have, deleted ones included.
         replaces: segments that it stands in for.
+        is_by_row_id: the index that the table has finds rows by their row ids, and so says which fragments Lance joins.
     """
 
     column: str
@@ -50,11 +54,7 @@ class IndexWork:
     fragments: Mapping[int, tuple[str, ...]]
     rows: int
     replaces: frozenset[str] = frozenset()
-
-    @property
-    def is_by_row_id(self) -> bool:
-        """Whether the index finds rows by their row ids, and so stays good when fragments are joined."""
-        return self.kind != _BTREE
+    is_by_row_id: bool = False
 
     def parts(self, rows: int) -> list[IndexWork]:
         """The same as several segments of about so many rows, or more."""
@@ -86,6 +86,7 @@ class _Segment:
     fragments: frozenset[int]
     rows: int
     version: int
+    is_by_row_id: bool
 
 
 def index_kind_of(index: Any) -> str:
@@ -106,8 +107,22 @@ def coverage_by_row_id(handle: LanceTable) -> list[dict[str, frozenset[int]]]:
     return [
         {segment.uuid: frozenset(segment.fragment_ids) for segment in index.segments}
         for index in handle.describe_indices()
-        if index_kind_of(index) != _BTREE
+        if any(_is_by_row_id(index_kind_of(index), segment) for segment in index.segments)
     ]
+
+
+def older_segments(handle: LanceTable) -> set[str]:
+    """Segments of BTREEs of an older Lance. Nothing of today can be added to such an index."""
+    return {
+        segment.uuid
+        for index in handle.describe_indices()
+        for segment in index.segments
+        if index_kind_of(index) == _BTREE and _is_by_row_id(_BTREE, segment)
+    }
+
+
+def _is_by_row_id(kind: str, segment: Any) -> bool:
+    return kind != _BTREE or int(segment.index_version) < _PLACES
 
 
 def index_work(handle: LanceTable, column: str, kind: str) -> tuple[IndexWork | None, str | None]:
@@ -123,7 +138,10 @@ def index_work(handle: LanceTable, column: str, kind: str) -> tuple[IndexWork | 
         if missing and kind == "VECTOR" and not _has_vector(handle, column):
             return None, "no row has a vector yet"
         joined = _many_small(segments)
-        if missing and kind != _BTREE and _speaks_for_older_rows(handle, missing, segments):
+        is_by_row_id = kind != _BTREE or any(segment.is_by_row_id for segment in segments)
+        if kind == _BTREE and is_by_row_id and (missing or joined):
+            joined = segments
+        elif kind != _BTREE and missing and _speaks_for_older_rows(handle, missing, segments):
             joined = segments
         fragments = {*missing, *(number for segment in joined for number in segment.fragments if number in metas)}
         if not fragments:
@@ -136,6 +154,7 @@ def index_work(handle: LanceTable, column: str, kind: str) -> tuple[IndexWork | 
             {number: _files(metas[number]) for number in sorted(fragments)},
             sum(metas[number].physical_rows for number in fragments),
             frozenset(segment.uuid for segment in (*joined, *gone)),
+            is_by_row_id,
         ), None
 
 
@@ -148,6 +167,7 @@ def _segments(handle: LanceTable, column: str, kind: str) -> list[_Segment]:
             frozenset(segment.fragment_ids),
             sum(rows.get(number, 0) for number in segment.fragment_ids),
             int(segment.dataset_version_at_last_update),
+            _is_by_row_id(kind, segment),
         )
         for index in handle.describe_indices()
         if list(index.field_names) == [column] and index_kind_of(index) == kind
@@ -214,7 +234,7 @@ def staged_segments(
     """One transaction of the segments that fit the table as it is now, and these segments.
 
     A fragment that is gone, rewritten, or covered by somebody else meanwhile is not covered by the new segment. An
-    index that finds rows by their row ids is left as it is in that last case.
+    index that finds rows by their row ids is left as it is in that last case, and so is one that would get places as well.
     """
     with store_errors("read the indexes of a table"):
         present = {fragment.fragment_id: _files(fragment.metadata) for fragment in handle.get_fragments()}
@@ -227,6 +247,8 @@ def staged_segments(
             others = [each for each in _segments(handle, work.column, work.kind) if each.uuid not in work.replaces]
             known = {number for other in others for number in other.fragments}
             if work.kind != _BTREE and known & work.fragments.keys():
+                continue
+            if work.kind == _BTREE and any(other.is_by_row_id for other in others):
                 continue
             covered = {n for n, files in work.fragments.items() if present.get(n) == files and n not in known}
             if covered:
