@@ -67,6 +67,17 @@ def test_an_error_is_a_document_where_the_result_would_be_one(reader: CommandLin
     assert lost.json["precondition_failure"]["expected"] == "nope"
 
 
+def test_the_hint_of_a_document_is_that_of_the_text(shell: CommandLine) -> None:
+    """The place is in the details, and not at the end of the hint."""
+    (shell.folder / "twice.csv").write_text("handle,name\nzoe,Zoe\nzoe,Zoe\n")
+    (shell.folder / "other.csv").write_text("handle,nam\nzoe,Zoe\n")
+    load = ("load", "people.omni", "--type", "Person", "--mode", "append", "--json", "--data")
+    twice, unknown = shell.run(*load, "twice.csv"), shell.run(*load, "other.csv")
+    assert (twice.json["hint"], twice.json["details"]["line"]) == ("the first is twice.csv:2", 3)
+    assert "error: twice.csv:3: duplicate key 'zoe'" in twice.err
+    assert (unknown.json["hint"], unknown.json["details"]["file"]) == ("did you mean 'name'?", "other.csv")
+
+
 def test_a_bug_is_one_sentence_and_a_document() -> None:
     bug = ZeroDivisionError("division by zero\nand more")
     assert exit_code(bug) == 1

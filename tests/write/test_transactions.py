@@ -428,3 +428,25 @@ def test_an_update_names_each_row_once_and_a_closed_graph_commits_nothing(tmp_pa
         graph.close()
     with og.open(tmp_path / "g") as again:
         assert ids_of(again, "Person") == {"ann"}
+
+
+def test_edges_that_their_ends_know_are_updated_and_deleted_by_them(tmp_path: Path) -> None:
+    schema = "node Room { no: I32 @key }  edge Door: Room -> Room { width: I32?  open: Bool?  @unique(src, dst) }"
+    graph = og.init(tmp_path / "g", schema)
+    graph.load({"Room": [{"no": 1}, {"no": 2}, {"no": 3}], "Door": [{"from": 1, "to": 2, "width": 80}]}, "append")
+    with graph.transaction() as tx:
+        tx.insert("Door", {"from": 2, "to": 3})
+        assert tx.update("Door", [{"from": 1, "to": 2, "open": True}, {"from": 2, "to": 3, "open": False}]) == 2
+        assert tx.delete("Door", [{"from": "2", "to": "3"}, {"from": "3", "to": "1"}]) == 1
+        with pytest.raises(errors.RowNotFound, match="Door from '3' to '1' does not exist"):
+            tx.update("Door", [{"from": 1, "to": 2, "open": True}, {"from": 3, "to": 1, "open": True}])
+    (door,) = rows_of(graph, "Door").values()
+    assert {name: door[name] for name in ("src", "dst", "width", "open")} == {
+        "src": "1", "dst": "2", "width": 80, "open": True,
+    }  # fmt: skip
+
+
+def test_other_edges_are_named_by_their_ids(tmp_path: Path) -> None:
+    graph = people(tmp_path / "g", "ann", "bob")
+    with graph.transaction() as tx, pytest.raises(errors.MissingValue, match="rows of Knows are named by 'id'"):
+        tx.delete("Knows", {"from": "ann", "to": "bob"})

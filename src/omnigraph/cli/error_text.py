@@ -89,7 +89,8 @@ def document(error: Exception) -> dict[str, Any]:
     """An error as ``--json`` prints it. ``error`` is the sentence, as in the answers of a server."""
     if not isinstance(error, OmniGraphError | UsageError):
         return {"error": _plain(error), "code": InternalError.code, "hint": None, "details": {}}
-    shown = {"error": error.message, "code": error.code, "hint": _hint(error.hint), "details": error.details}
+    hint = _hint(_place_and_hint(error)[1])
+    shown = {"error": error.message, "code": error.code, "hint": hint, "details": error.details}
     if isinstance(error, PreconditionFailed):
         shown["precondition_failure"] = {key: error.details.get(key) for key in ("expected", "actual")}
     return shown
@@ -144,22 +145,29 @@ def _plain(error: Exception) -> str:
 
 
 def _described(error: OmniGraphError | UsageError) -> str:
-    details, hint = error.details, error.hint
+    details = error.details
+    place, hint = _place_and_hint(error)
     lines = [f"error: {error.message}"]
     if details.get("excerpt") and details.get("line"):
-        place = f"{details.get('file') or '<text>'}:{details['line']}:{details['column']}"
         lines = [f"error: {place}: {error.message}", details["excerpt"]]
-    elif details.get("file"):
-        rest, _, place = (hint or "").rpartition("; ")  # a load says at the end of its hint where it failed
-        if place.startswith(details["file"]):
-            hint, said_twice = rest, f"line {details.get('line')}: "
-            lines = [f"error: {place}: {error.message.removeprefix(said_twice)}"]
+    elif place:
+        said_twice = f"line {details.get('line')}: "
+        lines = [f"error: {place}: {error.message.removeprefix(said_twice)}"]
     lines += [f"  {line}" for line in _further(error)]
     if getattr(error, "conflicts", ()):
         hint = _RESOLVE
     if hint:
         lines.append(f"hint: {_hint(hint)}")
     return "\n".join(lines) + "\n"
+
+
+def _place_and_hint(error: OmniGraphError | UsageError) -> tuple[str | None, str | None]:
+    """Where an error is, and what to do. A load says at the end of its hint where it failed."""
+    details = error.details
+    if details.get("excerpt") and details.get("line"):
+        return f"{details.get('file') or '<text>'}:{details['line']}:{details['column']}", error.hint
+    rest, _, place = (error.hint or "").rpartition("; ")
+    return (place, rest) if details.get("file") and place.startswith(details["file"]) else (None, error.hint)
 
 
 def _hint(hint: str | None) -> str | None:

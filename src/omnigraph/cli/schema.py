@@ -95,7 +95,7 @@ def _change(group: typer.Typer) -> None:
 
 def _warn(plan: SchemaPlan) -> None:
     for finding in plan.warnings:
-        warn(finding.message)
+        warn(f"{finding.entity}: {finding.message}" if finding.entity else finding.message)
 
 
 def _yes(value: bool) -> str:

@@ -87,7 +87,8 @@ class Transaction:
         """Give rows new values; returns how many there are. Properties that are not named stay as they are.
 
         Args:
-            rows: each names its key, or its ``id``, and the properties that change.
+            rows: each names its key, or its ``id``, and the properties that change. Edges of a type that is
+                ``@unique(src, dst)`` may be named by ``from`` and ``to``.
 
         Raises:
             RowNotFound: a row does not exist.
@@ -104,7 +105,8 @@ class Transaction:
         """Delete rows, nodes with all their edges; returns how many rows of the type there were.
 
         Args:
-            keys: keys, or ids where a type has no key; or rows that name them. Those that do not exist are ignored.
+            keys: keys, or ids where a type has no key; or rows that name them, as those of `update` do. Those that do
+                not exist are ignored.
 
         Example:
             >>> with graph.transaction() as tx:

@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TypeAlias
 from omnigraph.errors import EmbeddingSettingsError, ParameterError
 from omnigraph.ids import did_you_mean
 from omnigraph.integers import INTEGER_BOUNDS
-from omnigraph.query.temporal import parse_date, parse_datetime, to_utc
+from omnigraph.query.temporal import FORMS, parse_date, parse_datetime, to_utc
 from omnigraph.query.typed import ConstantValue, Parameter, ParamRef, TextVector, TypedMutation, TypedQuery
 from omnigraph.schema.catalog import PropertyType, Scalar
 
@@ -92,7 +92,8 @@ def _bind(parameter: Parameter, given: Mapping[str, object]) -> BoundValue:
     try:
         value = _convert(raw, kind)
     except ValueError as refused:
-        _refuse(name, str(refused), hint=f"it is declared as {kind}")
+        form = FORMS.get(kind.scalar)
+        _refuse(name, str(refused), hint=f"it is declared as {kind}" + (f", written {form}" if form else ""))
     if parameter.at_least is not None and isinstance(value, int) and value < parameter.at_least:
         _refuse(name, f"expected at least {parameter.at_least}, got {value}")
     return value

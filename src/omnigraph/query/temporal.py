@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from datetime import UTC, date, datetime, timedelta
 
+from omnigraph.schema.catalog import Scalar
+
 _EPOCH_DATE = date(1970, 1, 1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -26,6 +28,10 @@ _DATETIME = re.compile(
     """,
     re.VERBOSE,
 )
+
+
+#: How dates and instants are written, for those who wrote them otherwise.
+FORMS = {Scalar.DATE: "YYYY-MM-DD", Scalar.DATETIME: "YYYY-MM-DDThh:mm:ssZ"}
 
 
 def parse_date(text: str) -> date:

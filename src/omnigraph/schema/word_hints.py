@@ -18,7 +18,7 @@ _WORDS_OF_OTHERS = {
     **dict.fromkeys(("uint64", "ulong"), "'U64'"),
     **dict.fromkeys(("float", "real"), "'F64' or 'F32'"),
     **dict.fromkeys(("double", "decimal", "numeric", "number", "float64"), "'F64'"),
-    "float32": "'F32'",
+    **dict.fromkeys(("float32", "float16", "half", "f16"), "'F32'"),
     "boolean": "'Bool'",
     **dict.fromkeys(("timestamp", "timestamptz", "instant", "time"), "'DateTime'"),
     **dict.fromkeys(("bytes", "binary", "bytea"), "'Blob'"),

@@ -59,6 +59,8 @@ def row_batches(rows: Rows, name: str) -> Iterator[pa.Table]:
 
 def table_of(rows: Rows, name: str) -> pa.Table:
     """The rows as one table."""
+    if isinstance(rows, Iterator) and not is_rows(rows):
+        rows = list(rows)
     if not is_rows(rows):
         raise InputError(f"{name} are a {type(rows).__name__}", hint="pass an Arrow table, a frame or a list of dicts")
     return without_dictionaries(rows) if isinstance(rows, pa.Table) else pa.concat_tables(row_batches(rows, name))
@@ -98,7 +100,9 @@ def _is_of(library: str, value: Any) -> bool:
 
 
 def _is_dataset(value: Any) -> bool:
-    return type(value).__module__ == "pyarrow._dataset" and hasattr(value, "scanner")
+    """Those of Arrow, and what is derived from them, as datasets of Lance are."""
+    kinds = [kind.__module__ for kind in type(value).__mro__]
+    return "pyarrow._dataset" in kinds and hasattr(value, "scanner")
 
 
 def _is_frame(value: Any) -> bool:
@@ -161,9 +165,16 @@ def _column(name: str, values: list[Any]) -> pa.Array:
         with contextlib.suppress(*_REFUSED):
             return pa.array(values, pa.uint64(), from_pandas=True)
         problem, hint = "a number has more than 64 bits", "no type of the schema holds it"
-    except _REFUSED as error:
-        problem, hint = _reason(error), f"row {_first_refused(values) + 1} does not fit the rows before it"
+    except _REFUSED:
+        place = _first_refused(values)
+        problem = f"it holds {_kinds(values[: place + 1])}"
+        hint = f"row {place + 1} does not fit the rows before it"
     raise InputError(f"column '{name}' cannot be read: {problem}", hint=hint)
+
+
+def _kinds(values: list[Any]) -> str:
+    """What some values are, as Python calls it."""
+    return " and ".join(dict.fromkeys(type(value).__name__ for value in values if value is not None))
 
 
 def _first_refused(values: list[Any]) -> int:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from omnigraph.errors import InvalidRow, MissingValue, OmniGraphError, RowNotFound, TypeNotFound
 from omnigraph.ids import did_you_mean
 from omnigraph.schema.arrow import table_schema
-from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
+from omnigraph.schema.catalog import ENDPOINT_COLUMNS, Catalog, EdgeType, NodeType
 from omnigraph.schema.compiled_schema import CompiledSchema
 from omnigraph.schema_registry import SchemaRegistry
 from omnigraph.storage.commit import draft_state
@@ -27,12 +27,14 @@ from omnigraph.storage.commit.protocol import Write, run
 from omnigraph.storage.commit.sidecar import WriterKind
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.manifest import ManifestSnapshot, Pin
+from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.row_lookup import find_rows, locate, rows_at
 from omnigraph.write.arrow_rows import GIVEN
 from omnigraph.write.change import Change, Mode, Resolved, id_column, last_of_each_id
+from omnigraph.write.load.stored_matches import ids_by_ends, is_known_by_ends
 from omnigraph.write.mutate import mutation_of, result_of
 from omnigraph.write.mutation_result import MutationRequest, MutationResult
-from omnigraph.write.row_rules import cast_column, with_ids
+from omnigraph.write.row_rules import cast_column, named_ends, with_ids
 from omnigraph.write.stage_changes import StagedChanges, TypedChange, WriteResult, stage_changes, typed_changes
 
 
@@ -66,7 +68,7 @@ class Draft:
     def insert(self, type_name: str, rows: pa.Table) -> list[str]:
         """Put rows whose ids do not exist; returns their ids in the order of the rows."""
         type_ = self.type_named(type_name)
-        staged = self._apply([Change(type_.table_key, _endpoints(type_, rows))])
+        staged = self._apply([Change(type_.table_key, rows)])
         ids: list[str] = id_column(staged.resolved[type_.table_key].rows).to_pylist()
         return ids
 
@@ -77,10 +79,14 @@ class Draft:
             RowNotFound: a row does not exist.
         """
         type_ = self.type_named(type_name)
-        given = _endpoints(type_, rows)
-        ids = _ids_of(type_, given)
+        given = named_ends(type_, rows)
         self._read.add(type_.table_key)
         handle = self._workspace.readable(type_.table_key)
+        ids = _ids_of(type_, given, handle)
+        if ids.null_count:
+            row = pc.index(pc.is_valid(ids), False).as_py()
+            source, target = (given.column(name)[row] for name in ENDPOINT_COLUMNS)
+            raise RowNotFound(f"{type_.name} from '{source}' to '{target}' does not exist", type=type_.name)
         found = locate(handle, ids)
         places = pc.index_in(ids, value_set=found.ids)
         if places.null_count:
@@ -104,7 +110,9 @@ class Draft:
     def delete(self, type_name: str, rows: pa.Table) -> int:
         """Remove rows, nodes with every edge that touches them; returns how many rows of the type there were."""
         type_ = self.type_named(type_name)
-        gone = id_column(find_rows(self._workspace.readable(type_.table_key), pc.unique(_ids_of(type_, rows))))
+        handle = self._workspace.readable(type_.table_key)
+        ids = _ids_of(type_, named_ends(type_, rows), handle)
+        gone = id_column(find_rows(handle, pc.unique(ids).drop_null()))
         changes = [Change(type_.table_key, remove=gone, reads_rows=True)]
         for edge in self.catalog.edges_at(type_.name):
             handle = self._workspace.readable(edge.table_key)
@@ -224,18 +232,11 @@ class _Steps:
         return TypedChange(first.type, change, rows, fresh_ids=False)
 
 
-def _endpoints(type_: NodeType | EdgeType, rows: pa.Table) -> pa.Table:
-    """The ends of edges under the names of their columns; queries and files call them ``from`` and ``to``."""
-    if not isinstance(type_, EdgeType):
-        return rows
-    names = {"from": "src", "to": "dst"}
-    return rows.rename_columns(
-        [name if name in type_.properties else names.get(name, name) for name in rows.column_names]
-    )
-
-
-def _ids_of(type_: NodeType | EdgeType, rows: pa.Table) -> pa.Array:
-    """Ids of rows that are named by their key, or by ``id``."""
+def _ids_of(type_: NodeType | EdgeType, rows: pa.Table, handle: LanceTable) -> pa.Array:
+    """Ids of rows that are named by their key, or by ``id``. An edge of which two nodes have one may be named by its
+    ends, and has no id where there is none."""
+    if isinstance(type_, EdgeType) and is_known_by_ends(type_) and _names_ends_only(rows):
+        return ids_by_ends(handle, type_, rows)
     key = (type_.key if isinstance(type_, NodeType) else None) or ()
     if key and all(name in rows.column_names for name in key):
         schema = table_schema(type_)
@@ -251,3 +252,7 @@ def _ids_of(type_: NodeType | EdgeType, rows: pa.Table) -> pa.Array:
     if ids.null_count:
         raise MissingValue(f"a row of {type_.name} has a null {' or '.join(key) or 'id'}", type=type_.name)
     return ids
+
+
+def _names_ends_only(rows: pa.Table) -> bool:
+    return "id" not in rows.column_names and set(ENDPOINT_COLUMNS) <= set(rows.column_names)

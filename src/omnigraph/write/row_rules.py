@@ -33,6 +33,9 @@ from omnigraph.schema.arrow import arrow_type, canonical_text, composite_id, sch
 from omnigraph.schema.catalog import ENDPOINT_COLUMNS, EdgeType, NodeType, Property, PropertyType, Scalar
 from omnigraph.write.arrow_rows import GIVEN
 
+#: What rows may call the ends of an edge, as queries and files do.
+END_COLUMNS = {"from": "src", "to": "dst"}
+
 
 @dataclass(frozen=True, slots=True)
 class Conformed:
@@ -175,6 +178,14 @@ class _Conforming:
         return pa.table([self._ids, *(self._columns[name] for name in schema.names[1:])], schema=schema)
 
 
+def named_ends(type_: NodeType | EdgeType, rows: pa.Table) -> pa.Table:
+    """Rows with the ends of edges under the names of their columns."""
+    if not isinstance(type_, EdgeType) or END_COLUMNS.keys().isdisjoint(rows.column_names):
+        return rows
+    names = [name if name in type_.properties else END_COLUMNS.get(name, name) for name in rows.column_names]
+    return rows.rename_columns(names)
+
+
 def _refuse_unknown(type_: NodeType | EdgeType, rows: pa.Table, schema: pa.Schema) -> None:
     seen = set()
     for name in rows.column_names:
@@ -182,7 +193,8 @@ def _refuse_unknown(type_: NodeType | EdgeType, rows: pa.Table, schema: pa.Schem
             raise InvalidRow(f"column '{name}' occurs twice in the rows of '{type_.table_key}'", type=type_.name)
         seen.add(name)
         if schema.get_field_index(name) < 0 and not name.startswith(GIVEN):
-            hint = did_you_mean(name, type_.properties)
+            ends = END_COLUMNS if isinstance(type_, EdgeType) else ()
+            hint = did_you_mean(name, [*type_.properties, *ends])
             message = f"unknown input field '{name}' for '{type_.table_key}'"
             raise InvalidRow(message, hint=hint, type=type_.name, property=name)
 

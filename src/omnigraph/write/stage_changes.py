@@ -26,7 +26,7 @@ from omnigraph.storage.tables.row_lookup import RowLocations
 from omnigraph.storage.tables.stage_rows import stage_change, stage_overwrite
 from omnigraph.write.arrow_rows import table_of
 from omnigraph.write.change import Change, Resolved, require_one_per_type, resolve, type_of
-from omnigraph.write.row_rules import Conformed, conform
+from omnigraph.write.row_rules import Conformed, conform, named_ends
 from omnigraph.write.set_rules import Proposal, StoredRows, refuse_violations, single_rows
 
 _NOT_FOUND = RowLocations(pa.array([], pa.string()), np.array([], np.uint64), np.array([], np.uint64))
@@ -165,7 +165,8 @@ def _typed(catalog: Catalog, change: Change) -> TypedChange:
     if change.put is not None and change.conformed:
         put = Conformed(change.put, change.fresh_ids)
     else:
-        put = conform(type_, change.put if change.put is not None else _no_rows(type_), has_ids=change.has_ids)
+        rows = named_ends(type_, change.put) if change.put is not None else _no_rows(type_)
+        put = conform(type_, rows, has_ids=change.has_ids)
         put = replace(put, fresh_ids=put.fresh_ids or (change.has_ids and change.fresh_ids))
     rows = put.rows if put.fresh_ids else single_rows(type_, change.mode, put.rows)
     return TypedChange(type_, change, rows, put.fresh_ids)

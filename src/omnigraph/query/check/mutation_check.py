@@ -13,7 +13,7 @@ from typing import TypeAlias
 from omnigraph.ids import did_you_mean
 from omnigraph.query.check.conditions import predicate
 from omnigraph.query.check.match_clause import match_block
-from omnigraph.query.check.operands import UNDECLARED, row_column
+from omnigraph.query.check.operands import UNDECLARED, property_hint, row_column
 from omnigraph.query.check.property_values import PropertyTarget, assigned_value, where_value
 from omnigraph.query.check.scope import CheckContext, RowColumn, VariableScope, WrittenRow
 from omnigraph.query.syntax import tree
@@ -181,7 +181,7 @@ def _assignments(
         if name in found:
             context.fail(f"T13: duplicate assignment for property `{name}`", assignment)
         if name not in columns:
-            hint = did_you_mean(name, columns)
+            hint = property_hint(name, columns)
             context.fail(f"T11: type `{owner}` has no property `{name}`", assignment, hint=hint)
         kind = columns[name].type
         target = PropertyTarget(owner, name, kind, UNDECLARED, columns[name].key)

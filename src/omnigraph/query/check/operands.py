@@ -6,7 +6,7 @@ Properties, variables, parameters, literals and `now()`. Search scores are in `s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import date
 
@@ -29,7 +29,7 @@ from omnigraph.query.syntax.tree import (
     TextCall,
     VariableRef,
 )
-from omnigraph.query.temporal import parse_date, parse_datetime
+from omnigraph.query.temporal import FORMS, parse_date, parse_datetime
 from omnigraph.query.typed import (
     END_WORDS,
     Atom,
@@ -193,8 +193,15 @@ def _property_type(access: PropertyAccess, found: ScopedVariable, context: Check
     if access.property in words:
         return _ROW_TEXT
     owner = f"type `{type_name}`" if is_node else f"edge `{type_name}`"
-    hint = did_you_mean(access.property, [*properties, *words])
+    hint = property_hint(access.property, [*properties, *words])
     context.fail(f"T6: {owner} has no property `{access.property}`", access, hint=hint)
+
+
+def property_hint(name: str, known: Iterable[str]) -> str | None:
+    """What was meant by a property that is not there. In schemas and tables the ends of an edge have other names."""
+    known = list(known)
+    end = next((word for word, column in END_WORDS.items() if column == name), None)
+    return f"did you mean '{end}'?" if end in known else did_you_mean(name, known)
 
 
 def properties_of(variable: Variable, context: CheckContext) -> Mapping[str, Property]:
@@ -207,7 +214,7 @@ def row_column(name: NameRef, row: WrittenRow, context: CheckContext) -> Propert
     """A bare word in a ``where``: a property of the row, its id or an end."""
     found = row.columns.get(name.name)
     if found is None:
-        hint = did_you_mean(name.name, row.columns)
+        hint = property_hint(name.name, row.columns)
         context.fail(f"T11: type `{row.variable.type_name}` has no property `{name.name}`", name, hint=hint)
     if found.type.scalar is Scalar.BLOB:
         context.fail(f"T11: blob property `{name.name}` cannot be used in WHERE predicates", name)
@@ -301,5 +308,6 @@ def _literal_value(literal: Literal, context: CheckContext) -> Atom:
         if literal.kind is LiteralKind.DATETIME:
             return parse_datetime(str(literal.value))
     except ValueError as refused:
-        context.fail(str(refused), literal)
+        form = FORMS[_LITERAL_SCALARS[literal.kind]]
+        context.fail(str(refused), literal, hint=f'write {literal.kind.value}("{form}")')
     return literal.value

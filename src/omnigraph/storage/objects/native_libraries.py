@@ -175,7 +175,7 @@ def is_damage(error: Exception) -> bool:
 
 
 def is_refusal(error: Exception) -> bool:
-    """Whether Lance did not take a transaction for what it says about a version of its table, which is never otherwise."""
+    """Whether Lance did not take a transaction because it does not fit the version that it is for; it never will."""
     cause = error.__cause__ if isinstance(error, StoreUnavailable) else error
     return cause is not None and re.match(_REFUSED, str(cause)) is not None
 

@@ -3,9 +3,8 @@
 Only while the head is the commit that the write was computed on can it be published. Then its tables say how far it
 came: with none of its transactions there it never happened; with some, the missing ones are committed and the publish
 carries the commit that the writer minted, so history shows the original author. Once the head has moved, or another
-transaction has a version that the write was to make, or Lance refuses one of its transactions on the version that it was
-made for, nobody can publish it any more: it is void. Its writer may be
-alive through all of this; whatever it still does ends the same way.
+transaction has a version that the write was to make, or Lance refuses what it would make of one, nobody can publish it
+any more: it is void. Its writer may be alive through all of this; whatever it still does ends the same way.
 """
 
 from __future__ import annotations

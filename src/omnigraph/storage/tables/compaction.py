@@ -80,8 +80,8 @@ def fragment_groups(handle: LanceTable, *, aligned: bool = True) -> list[tuple[i
     """Fragments that are better rewritten, each group as one: small ones together, and those with many deleted rows.
 
     A second look at the result finds none. The size of a fragment follows that of its table, so that a large table has
-    neither many fragments nor, while it is small, fragments whose rows are slow to replace. Fragments with null blobs of
-    an older Lance stay as they are.
+    neither many fragments nor, while it is small, fragments whose rows are slow to replace. Fragments with null blobs
+    of an older Lance stay as they are.
 
     Args:
         aligned: an index that finds rows by their row ids covers all of a group or nothing of it; Lance asks for that.

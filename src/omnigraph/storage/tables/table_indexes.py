@@ -139,9 +139,9 @@ def index_work(handle: LanceTable, column: str, kind: str) -> tuple[IndexWork | 
             return None, "no row has a vector yet"
         joined = _many_small(segments)
         is_by_row_id = kind != _BTREE or any(segment.is_by_row_id for segment in segments)
-        if kind == _BTREE and is_by_row_id and (missing or joined):
-            joined = segments
-        elif kind != _BTREE and missing and _speaks_for_older_rows(handle, missing, segments):
+        if (kind == _BTREE and is_by_row_id and (missing or joined)) or (
+            kind != _BTREE and missing and _speaks_for_older_rows(handle, missing, segments)
+        ):
             joined = segments
         fragments = {*missing, *(number for segment in joined for number in segment.fragments if number in metas)}
         if not fragments:
@@ -234,7 +234,7 @@ def staged_segments(
     """One transaction of the segments that fit the table as it is now, and these segments.
 
     A fragment that is gone, rewritten, or covered by somebody else meanwhile is not covered by the new segment. An
-    index that finds rows by their row ids is left as it is in that last case, and so is one that would get places as well.
+    index that finds rows by their row ids is left as it is in that last case, and so is one that would get places too.
     """
     with store_errors("read the indexes of a table"):
         present = {fragment.fragment_id: _files(fragment.metadata) for fragment in handle.get_fragments()}

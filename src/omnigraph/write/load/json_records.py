@@ -19,7 +19,7 @@ from omnigraph import limits
 from omnigraph.errors import InvalidRecord, InvalidRow, OmniGraphError, ResourceLimitExceeded
 from omnigraph.ids import did_you_mean
 from omnigraph.integers import INTEGER_BOUNDS
-from omnigraph.query.temporal import from_days, from_millis, parse_date, parse_datetime, to_days, to_millis
+from omnigraph.query.temporal import FORMS, from_days, from_millis, parse_date, parse_datetime, to_days, to_millis
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, PropertyType, Scalar
 from omnigraph.write.blob_text import blob_bytes
 from omnigraph.write.row_rules import too_fine
@@ -220,10 +220,6 @@ def _real(name: str, scalar: Scalar, value: int | float, subject: str) -> float:
     return number
 
 
-#: How dates and times are written, for those who wrote them otherwise.
-_FORMS = {Scalar.DATE: "YYYY-MM-DD", Scalar.DATETIME: "YYYY-MM-DDThh:mm:ssZ"}
-
-
 def _moment(name: str, scalar: Scalar, value: str | int, rounds: bool) -> int:
     try:
         if scalar is Scalar.DATE:
@@ -232,7 +228,7 @@ def _moment(name: str, scalar: Scalar, value: str | int, rounds: bool) -> int:
             return to_millis(from_millis(value))
         millis = to_millis(parse_datetime(value))
     except ValueError:
-        message = f"property '{name}' expects {scalar} as {_FORMS[scalar]}, got {shown(value)}"
+        message = f"property '{name}' expects {scalar} as {FORMS[scalar]}, got {shown(value)}"
         raise InvalidRow(message, property=name) from None
     digit = _finer_digit(value)
     if digit is None:

@@ -107,7 +107,8 @@ def parts_of(
         type_ = None
     if isinstance(source, Mapping):
         if type_ is not None:
-            raise InputError("a mapping names its types itself", hint="leave out type=")
+            hint = "leave out type=; rows are a list of dicts, also a single one"
+            raise InputError("a mapping names its types itself", hint=hint)
         return [part for name, value in source.items() for part in _typed(catalog, name, value, forced, is_table)]
     named = find_type(catalog, type_) if type_ is not None else None
     sources = _several(source) if named is None else _some(source, named.name)
@@ -116,13 +117,14 @@ def parts_of(
 
 def _several(source: Any) -> list[Any]:
     """What a caller gives as one path or file, or as several."""
-    if isinstance(source, str | os.PathLike) or is_file(source) or not isinstance(source, Iterable):
-        return [source]
-    return list(source)
+    is_one = isinstance(source, str | bytes | os.PathLike | Mapping) or is_file(source)
+    return [source] if is_one or not isinstance(source, Iterable) else list(source)
 
 
 def _some(source: Any, name: str) -> list[Any]:
     """The same for a type. An empty list may mean no rows or no files, which an overwrite would have to tell apart."""
+    if isinstance(source, Mapping):
+        raise InputError(f"rows of '{name}' are one dict", hint="pass a list of dicts, one for each row")
     found = _several(source)
     if not found:
         hint = "leave the type out, or pass a table without rows to clear it"
@@ -170,7 +172,7 @@ def _typed(
     for each in _some(value, name):
         if not (isinstance(each, str | os.PathLike) or is_file(each)):
             hint = "pass an Arrow table, a frame, a list of dicts, an open file or a path"
-            raise InputError(f"rows of '{name}' are a {type(each).__name__}", hint=hint)
+            raise InputError(f"rows of '{name}' are of type {type(each).__name__}", hint=_bytes_hint(each) or hint)
         yield from _files(catalog, each, forced, type_)
 
 
@@ -190,8 +192,8 @@ def _name_of(stream: Any) -> str:
 def _expanded(given: Any) -> list[str]:
     """The files that a path means: itself, those of a directory, or those that match a pattern; sorted."""
     if not isinstance(given, str | os.PathLike):
-        hint = "pass paths, open files, or a mapping from types to rows"
-        raise InputError(f"a source is a path, not a {type(given).__name__}", hint=hint)
+        hint = _bytes_hint(given) or "pass paths, open files, or a mapping from types to rows"
+        raise InputError(f"a source is a path, not of type {type(given).__name__}", hint=hint)
     address = os.fspath(given)
     with read_errors(address):
         found = user_files.files_of(address)
@@ -204,6 +206,10 @@ def _expanded(given: Any) -> list[str]:
             )
         return [address]
     return found if user_files.is_pattern(address) else _loadable(address, found)
+
+
+def _bytes_hint(given: Any) -> str | None:
+    return "pass io.BytesIO(content)" if isinstance(given, bytes | bytearray | memoryview) else None
 
 
 def _is_content(text: str) -> bool:

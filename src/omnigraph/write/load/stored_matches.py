@@ -72,15 +72,24 @@ def is_known_by_ends(type_: NodeType | EdgeType) -> bool:
 def _with_ids_of_ends(handle: LanceTable, edge: EdgeType, rows: pa.Table) -> pa.Table:
     if not set(ENDPOINT_COLUMNS) <= set(rows.column_names):
         return rows
-    ends = [end_ids(edge, rows.column(name), name) for name in ENDPOINT_COLUMNS]
     own = rows.column("id").combine_chunks().cast(pa.string()) if "id" in rows.column_names else None
-    nameless = ends[0] if own is None else ends[0].filter(pc.is_null(own))
-    stored = find_rows(handle, pc.unique(nameless).drop_null(), ENDPOINT_COLUMNS[0], (ENDPOINT_COLUMNS[1], "id"))
-    pairs = composite_id([stored.column(name).combine_chunks() for name in ENDPOINT_COLUMNS])
-    found = stored.column("id").combine_chunks().take(pc.index_in(composite_id(ends), value_set=pairs))
+    found = ids_by_ends(handle, edge, rows, None if own is None else pc.is_null(own))
     if found.null_count == len(found):
         return rows
     return _with(rows, "id", found if own is None else pc.coalesce(own, found))
+
+
+def ids_by_ends(handle: LanceTable, edge: EdgeType, rows: pa.Table, asked: pa.Array | None = None) -> pa.Array:
+    """The ids of the stored edges between the ends of rows, null where there is none.
+
+    Args:
+        asked: which rows matter; None for all.
+    """
+    ends = [end_ids(edge, rows.column(name), name) for name in ENDPOINT_COLUMNS]
+    sources = ends[0] if asked is None else ends[0].filter(asked)
+    stored = find_rows(handle, pc.unique(sources).drop_null(), ENDPOINT_COLUMNS[0], (ENDPOINT_COLUMNS[1], "id"))
+    pairs = composite_id([stored.column(name).combine_chunks() for name in ENDPOINT_COLUMNS])
+    return stored.column("id").combine_chunks().take(pc.index_in(composite_id(ends), value_set=pairs))
 
 
 def _with_stored_values(handle: LanceTable, type_: NodeType | EdgeType, rows: pa.Table) -> pa.Table:

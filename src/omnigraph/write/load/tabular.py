@@ -35,10 +35,10 @@ from omnigraph.write.load.record_lines import RecordLines
 from omnigraph.write.load.text_columns import Unproven, is_temporal, raw_type, rounded_times, stored_column
 from omnigraph.write.load.valid_rows import LINE, Reading, valid_rows
 from omnigraph.write.load.violations import Violation, cut
+from omnigraph.write.row_rules import END_COLUMNS
 from omnigraph.write.stored_values import column
 
 _BATCH_ROWS = 131_072
-_ENDS = {"from": "src", "to": "dst"}
 _SEPARATORS = frozenset(";\t|")
 _TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 
@@ -147,7 +147,7 @@ def _named_columns(type_: NodeType | EdgeType, rows: pa.Table, name: str, keeps:
     needs and none has, unless stored rows may have it."""
     names = spelled = rows.column_names
     if isinstance(type_, EdgeType):
-        ends_of = {word: end for word, end in _ENDS.items() if word not in type_.properties}
+        ends_of = {word: end for word, end in END_COLUMNS.items() if word not in type_.properties}
         for word, end in ends_of.items():
             if word in names and end in names:
                 message = f"columns '{word}' and '{end}' of '{type_.table_key}' both say where its edges end"
@@ -161,7 +161,7 @@ def _named_columns(type_: NodeType | EdgeType, rows: pa.Table, name: str, keeps:
             continue
         where = {"file": name, "type": type_.name, "property": each}
         if each not in known:
-            hint = did_you_mean(each, {*type_.properties, *(_ENDS if ends else ())})
+            hint = did_you_mean(each, {*type_.properties, *(END_COLUMNS if ends else ())})
             if len(names) == 1 and _SEPARATORS.intersection(each):
                 hint = "the fields of a CSV file are separated by commas"
             message = f"unknown input field '{each}' for '{type_.table_key}'"
@@ -175,7 +175,8 @@ def _named_columns(type_: NodeType | EdgeType, rows: pa.Table, name: str, keeps:
         needed = list(key or ())
     missing = next((each for each in needed if each not in names), None)
     if missing is not None and rows.num_rows:
-        word = next((word for word, end in _ENDS.items() if end == missing and _ENDS.keys() & set(spelled)), missing)
+        words = END_COLUMNS.items() if END_COLUMNS.keys() & set(spelled) else ()
+        word = next((word for word, end in words if end == missing), missing)
         message = f"column '{word}' is missing, and every row of '{type_.table_key}' needs it"
         raise MissingValue(message, hint=name, file=name, type=type_.name, property=missing)
     if "id" in names and rows.column("id").null_count == rows.num_rows:
