@@ -78,6 +78,18 @@ def test_the_hint_of_a_document_is_that_of_the_text(shell: CommandLine) -> None:
     assert (unknown.json["hint"], unknown.json["details"]["file"]) == ("did you mean 'name'?", "other.csv")
 
 
+def test_the_document_of_a_conflict_names_the_options_of_the_command_line(shell: CommandLine) -> None:
+    name = 'query q($n: String) { update Person set { name: $n } where handle = "ana" }'
+    store = ("--store", "people.omni")
+    shell.run("branch", "create", "side", *store)
+    shell.run("mutate", *store, "-e", name, "--params", '{"n": "A"}', "--branch", "side")
+    shell.run("mutate", *store, "-e", name, "--params", '{"n": "B"}')
+    refused = shell.run("branch", "merge", "side", *store, "--json")
+    assert (refused.code, refused.json["code"]) == (1, "conflict.merge")
+    assert refused.json["hint"].startswith("settle each by one of its --resolve options")
+    assert f"hint: {refused.json['hint']}\n" in refused.err
+
+
 def test_a_bug_is_one_sentence_and_a_document() -> None:
     bug = ZeroDivisionError("division by zero\nand more")
     assert exit_code(bug) == 1

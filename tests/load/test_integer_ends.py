@@ -88,3 +88,9 @@ def test_other_numbers_are_no_ends(graph: og.Graph) -> None:
     for value in ("7.0", "true", "1e2", "null"):
         found = said(parse(f'{{"edge":"Next","from":{value},"to":7}}', catalog))
         assert [message.partition(" must")[0] for _, _, message in found] == ["line 1: graph batch field 'from'"]
+
+
+def test_other_columns_are_told_the_type_of_the_key(graph: og.Graph) -> None:
+    for column, word in ((pa.array([7.0]), "F64"), (pa.array([True]), "Bool")):
+        with pytest.raises(InvalidRow, match=f"property 'src' expects U64, got {word}"):
+            graph.load({"Next": pa.table({"src": column, "dst": [7]})}, "append")

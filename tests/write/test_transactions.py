@@ -446,6 +446,23 @@ def test_edges_that_their_ends_know_are_updated_and_deleted_by_them(tmp_path: Pa
     }  # fmt: skip
 
 
+def test_the_error_of_one_of_several_rows_says_which(tmp_path: Path) -> None:
+    graph = og.init(tmp_path / "g", "node Book { isbn: String @key  title: String  year: I32?  @range(year, 0..2100) }")
+    for wrong, kind in (
+        ({"isbn": "2"}, errors.MissingValue),
+        ({"isbn": "2", "title": "b", "year": 3000}, errors.RangeViolation),
+    ):
+        with graph.transaction() as tx, pytest.raises(kind) as several:
+            tx.insert("Book", [{"isbn": "1", "title": "a"}, wrong])
+        assert several.value.hint == "row 2"
+        with graph.transaction() as tx, pytest.raises(kind) as one:
+            tx.insert("Book", wrong)
+        assert one.value.hint is None
+        rows: Any = [{"isbn": "1", "title": "a"}, wrong]
+        with pytest.raises(kind, match=r"\(row 2\)"):
+            graph.write([og.Change("node:Book", rows)])
+
+
 def test_other_edges_are_named_by_their_ids(tmp_path: Path) -> None:
     graph = people(tmp_path / "g", "ann", "bob")
     with graph.transaction() as tx, pytest.raises(errors.MissingValue, match="rows of Knows are named by 'id'"):

@@ -154,8 +154,6 @@ def _described(error: OmniGraphError | UsageError) -> str:
         said_twice = f"line {details.get('line')}: "
         lines = [f"error: {place}: {error.message.removeprefix(said_twice)}"]
     lines += [f"  {line}" for line in _further(error)]
-    if getattr(error, "conflicts", ()):
-        hint = _RESOLVE
     if hint:
         lines.append(f"hint: {_hint(hint)}")
     return "\n".join(lines) + "\n"
@@ -164,6 +162,8 @@ def _described(error: OmniGraphError | UsageError) -> str:
 def _place_and_hint(error: OmniGraphError | UsageError) -> tuple[str | None, str | None]:
     """Where an error is, and what to do. A load says at the end of its hint where it failed."""
     details = error.details
+    if getattr(error, "conflicts", ()):
+        return None, _RESOLVE
     if details.get("excerpt") and details.get("line"):
         return f"{details.get('file') or '<text>'}:{details['line']}:{details['column']}", error.hint
     rest, _, place = (error.hint or "").rpartition("; ")

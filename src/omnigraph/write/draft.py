@@ -35,7 +35,14 @@ from omnigraph.write.load.stored_matches import ids_by_ends, is_known_by_ends
 from omnigraph.write.mutate import mutation_of, result_of
 from omnigraph.write.mutation_result import MutationRequest, MutationResult
 from omnigraph.write.row_rules import cast_column, named_ends, with_ids
-from omnigraph.write.stage_changes import StagedChanges, TypedChange, WriteResult, stage_changes, typed_changes
+from omnigraph.write.stage_changes import (
+    StagedChanges,
+    TypedChange,
+    WriteResult,
+    row_numbers,
+    stage_changes,
+    typed_changes,
+)
 
 
 class Draft:
@@ -170,7 +177,9 @@ class Draft:
 
     def _apply(self, changes: Sequence[Change]) -> StagedChanges:
         with self._refusals_are_reads():
-            staged = stage_changes(self._workspace, self.catalog, typed_changes(self.catalog, changes))
+            with row_numbers(changes):
+                typed = typed_changes(self.catalog, changes)
+            staged = stage_changes(self._workspace, self.catalog, typed)
         self._show(staged)
         return staged
 

@@ -358,7 +358,7 @@ def _refuse_non_finite(array: pa.Array, name: str) -> None:
 def end_ids(edge: EdgeType, column: pa.ChunkedArray, name: str) -> pa.Array:
     """The ids of the nodes at one end; numbers where the key of those nodes is one."""
     key = edge.integer_ends.get(name)
-    if key is None or not (pa.types.is_integer(column.type) or _is_whole_decimal(column.type)):
+    if key is None or _compatible(column.type, pa.string()):
         return _cast_text(column, name)
     type_ = PropertyType(key)
     return canonical_text(cast_column(column, type_, arrow_type(type_), name), type_)

@@ -6,7 +6,8 @@ it staged for an attempt that was lost stays on disk, invisible, until cleanup.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -14,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph import limits
-from omnigraph.errors import InputError
+from omnigraph.errors import InputError, InvalidRow
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType
 from omnigraph.schema_registry import SchemaRegistry
 from omnigraph.storage.commit.preparation import Prepared, PreparedTable, Workspace
@@ -125,10 +126,23 @@ class _GivenRows:
     def prepare(self, workspace: Workspace) -> Prepared[StagedChanges]:
         schema = self.schemas.of(workspace.snapshot)
         if schema.hash not in self._typed:
-            self._typed[schema.hash] = typed_changes(schema.catalog, self.request.changes)
+            with row_numbers(self.request.changes):
+                self._typed[schema.hash] = typed_changes(schema.catalog, self.request.changes)
         has_base = self.request.base is not None
         staged = stage_changes(workspace, schema.catalog, self._typed[schema.hash], has_base=has_base)
         return Prepared(staged, staged.tables, made_for=schema.hash)
+
+
+@contextmanager
+def row_numbers(changes: Sequence[Change]) -> Iterator[None]:
+    """Rows that a caller gave: the error of one of several says which, counted from 1."""
+    try:
+        yield
+    except InvalidRow as error:
+        row = error.details.get("row")
+        if row is not None and any(change.put is not None and len(change.put) > 1 for change in changes):
+            error.hint = f"{error.hint}; row {row + 1}" if error.hint else f"row {row + 1}"
+        raise
 
 
 def typed_changes(catalog: Catalog, changes: Sequence[Change]) -> list[TypedChange]:
