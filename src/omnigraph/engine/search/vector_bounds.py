@@ -244,5 +244,4 @@ def _means(vectors: Floats, labels: Positions, count: int) -> Floats:
     order = np.argsort(labels, kind="stable")
     begins = np.searchsorted(labels[order], np.arange(count))
     sums = np.add.reduceat(vectors[order], begins, axis=0)
-    means: Floats = sums / np.diff(begins, append=len(labels)).astype(np.float32)[:, None]
-    return means
+    return np.asarray(sums / np.diff(begins, append=len(labels))[:, None], np.float32)

@@ -183,7 +183,7 @@ class _Matrix:
         limit = float(reach[sought.wanted - 1]) if 0 < sought.wanted <= len(reach) else np.inf
         # Bounds and squares are of 32 bits, and so are the coordinates that they come from.
         slack = (2 * self.vectors.shape[1] + 64) * np.finfo(np.float32).eps * (self.largest + sought.square)
-        return min(limit + slack, float(np.finfo(np.float32).max))
+        return float(min(limit + slack, np.finfo(np.float32).max))
 
 
 @dataclass(frozen=True, slots=True)
