@@ -100,6 +100,7 @@ if TYPE_CHECKING:
     from omnigraph.schema.evolve.migration_steps import RenameProperty as RenameProperty
     from omnigraph.schema.evolve.migration_steps import RenameType as RenameType
     from omnigraph.schema.evolve.migration_steps import UnsupportedChange as UnsupportedChange
+    from omnigraph.schema.evolve.migration_steps import UpdateFulltext as UpdateFulltext
     from omnigraph.schema.evolve.migration_steps import UpdatePropertyMetadata as UpdatePropertyMetadata
     from omnigraph.schema.evolve.migration_steps import UpdateTypeMetadata as UpdateTypeMetadata
     from omnigraph.schema.evolve.migration_steps import WidenProperty as WidenProperty
@@ -114,6 +115,8 @@ if TYPE_CHECKING:
     from omnigraph.storage.recovery.audit import TableOutcome as TableOutcome
     from omnigraph.storage.tables.pinned_dataset import PinnedDataset as PinnedDataset
     from omnigraph.storage.tables.table_layout import IndexCoverage as IndexCoverage
+    from omnigraph.tokenizer import NGrams as NGrams
+    from omnigraph.tokenizer import Tokenizer as Tokenizer
     from omnigraph.upkeep.cleanup.cleanup_result import CleanupResult as CleanupResult
     from omnigraph.upkeep.cleanup.cleanup_result import TableCleanup as TableCleanup
     from omnigraph.upkeep.clone.clone_graph import clone as clone
@@ -193,10 +196,11 @@ _HOMES = {
         "Annotation Cardinality Catalog CheckRule EdgeType Embed InterfaceType NodeType Property PropertyType "
         "RangeRule Scalar"
     ),
+    "omnigraph.tokenizer": "NGrams Tokenizer",
     "omnigraph.schema.evolve": "SchemaPlan",
     "omnigraph.schema.evolve.migration_steps": (
         "AddIndex AddProperty AddType DropIndex DropProperty DropType ExtendEnum RelaxProperty RenameProperty "
-        "RenameType UnsupportedChange UpdatePropertyMetadata UpdateTypeMetadata WidenProperty"
+        "RenameType UnsupportedChange UpdateFulltext UpdatePropertyMetadata UpdateTypeMetadata WidenProperty"
     ),
     "omnigraph.schema.schema_warnings": "SchemaFinding SchemaWarning",
     "omnigraph.history.schema_apply": "SchemaApplied",

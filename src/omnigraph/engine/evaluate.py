@@ -38,6 +38,7 @@ from omnigraph.query.typed import (
     Variable,
 )
 from omnigraph.schema.arrow import arrow_type
+from omnigraph.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from omnigraph.engine.search.text_search import TextSearch
@@ -112,7 +113,7 @@ def passing_rows(
         return pa.array(np.zeros(rows.num_rows, np.bool_))
 
     def texts(test: TextMatch) -> tuple[TextSearch, Positions | None]:
-        return _among_texts(fetch(test.field.variable, test.field.property))
+        return _among_texts(fetch(test.field.variable, test.field.property), test.tokenizer)
 
     evaluation = _Evaluation(lambda given: given_value(given, params, now), fetch, missing, texts, rows.num_rows)
     return _mask(evaluation, (predicate,))
@@ -162,14 +163,14 @@ def _searched(
     name, rows = (field.variable.type_name, field.property), context.rows(field.variable)
     is_few = positions is not None and len(positions) * _FEW_ROWS < len(rows)
     if is_few and positions is not None and name not in context.searches and not context.view.has_index(*name):
-        return _among_texts(rows.values(field.property, positions))
+        return _among_texts(rows.values(field.property, positions), test.tokenizer)
     return context.texts(field), positions
 
 
-def _among_texts(texts: pa.Array) -> tuple[TextSearch, Positions | None]:
+def _among_texts(texts: pa.Array, tokenizer: Tokenizer) -> tuple[TextSearch, Positions | None]:
     from omnigraph.engine.search.text_search import TextSearch
 
-    return TextSearch.of(texts), None
+    return TextSearch.of(texts, tokenizer), None
 
 
 def _mask(evaluation: _Evaluation, predicates: tuple[Predicate, ...]) -> npt.NDArray[np.bool_]:

@@ -15,6 +15,7 @@ from omnigraph.schema.catalog import ENDPOINT_COLUMNS, Catalog
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.manifest import ManifestSnapshot, Pin
 from omnigraph.storage.table_reader import TableReader
+from omnigraph.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from omnigraph.engine.search.text_index import TextIndex
@@ -75,7 +76,7 @@ class GraphView:
     def has_index(self, type_name: str, name: str) -> bool:
         """Whether `text_index` or `vector_index` has something to start from, and so costs little."""
         rows = self.nodes(type_name)
-        return self._cache.has(_index_lineage(rows, name), rows.mark)
+        return self._cache.has(_index_lineage(rows, name, self._tokenizer(type_name, name)), rows.mark)
 
     def _index(self, type_name: str, name: str) -> TextIndex | VectorIndex:
         found = self._indexes.get((type_name, name))
@@ -124,15 +125,19 @@ class GraphView:
 
         return self._cache.get(lineage, (edges.mark, sources.mark, targets.mark), make).topology
 
+    def _tokenizer(self, type_name: str, name: str) -> Tokenizer:
+        return self.catalog.nodes[type_name].properties[name].tokenizer
+
     def _made_index(self, type_name: str, name: str) -> TextIndex | VectorIndex:
-        rows = self.nodes(type_name)
+        rows, tokenizer = self.nodes(type_name), self._tokenizer(type_name, name)
 
         def make(previous: _PlacedIndex | None) -> _PlacedIndex:
             known = previous or self._earlier_index(type_name, name)
             carried = _carry_index(known, rows, name) if known is not None else None
-            return _PlacedIndex(carried or fresh_index(rows, name), rows.mark, rows.space, carried is not None)
+            index = carried or fresh_index(rows, name, tokenizer)
+            return _PlacedIndex(index, rows.mark, rows.space, carried is not None)
 
-        return self._cache.get(_index_lineage(rows, name), rows.mark, make).index
+        return self._cache.get(_index_lineage(rows, name, tokenizer), rows.mark, make).index
 
     def _earlier_index(self, type_name: str, name: str) -> _PlacedIndex | None:
         """An index of an older version to begin with."""
@@ -270,8 +275,8 @@ class _Placed:
         return self.topology.parts()
 
 
-def fresh_index(rows: TableRows, name: str) -> TextIndex | VectorIndex:
-    """The searchable form of a column of texts or vectors."""
+def fresh_index(rows: TableRows, name: str, tokenizer: Tokenizer) -> TextIndex | VectorIndex:
+    """The searchable form of a column of texts, which a tokenizer takes apart, or of vectors."""
     column = rows.passing_column(name)
     if pa.types.is_fixed_size_list(column.type):
         from omnigraph.engine.search.vector_index import VectorIndex
@@ -279,11 +284,11 @@ def fresh_index(rows: TableRows, name: str) -> TextIndex | VectorIndex:
         return VectorIndex.of(column, rows.alive)
     from omnigraph.engine.search.text_index import TextIndex
 
-    return TextIndex.of(column, rows.alive)
+    return TextIndex.of(column, rows.alive, tokenizer)
 
 
-def _index_lineage(rows: TableRows, name: str) -> tuple[str, int, str]:
-    return ("index", id(rows.space), name)
+def _index_lineage(rows: TableRows, name: str, tokenizer: Tokenizer) -> tuple[str, int, str, Tokenizer]:
+    return ("index", id(rows.space), name, tokenizer)
 
 
 def _carry_index(known: _PlacedIndex, rows: TableRows, name: str) -> TextIndex | VectorIndex | None:

@@ -60,7 +60,7 @@ class PendingView(GraphView):
         rows, stored = self.nodes(type_name), self._stored._index(type_name, name)
         if not isinstance(rows, _OverlaidRows):
             return stored
-        return stored.carried([rows.delta], name) or fresh_index(rows, name)
+        return stored.carried([rows.delta], name) or fresh_index(rows, name, self._tokenizer(type_name, name))
 
     def _topology(self, edge_type: str) -> Topology:
         edge = self.catalog.edges[edge_type]

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from omnigraph import ids
+from omnigraph.errors import ConflictError, LimitError, StorageError
 from omnigraph.ids import commit_message
 from omnigraph.schema.compiled_schema import CompiledSchema, compile_schema
 from omnigraph.schema_registry import SchemaRegistry
@@ -81,7 +84,8 @@ class SchemaControl:
         """Change the schema as one commit. The graph may have no branch but main.
 
         Handles that are open, here and in other processes, see the new schema with their next operation; a write that
-        was made for the old one is made again or refused, never committed.
+        was made for the old one is made again or refused, never committed. A changed ``@fulltext`` is followed by a
+        commit of the system that builds the indexes again.
 
         Args:
             schema: the wanted `.pg` text, or the path of a file that holds it.
@@ -102,10 +106,18 @@ class SchemaControl:
             SchemaApplied(1 steps; commit 0...)
         """
         from omnigraph.history.schema_apply import SchemaRequest, apply_schema
+        from omnigraph.schema.evolve import UpdateFulltext
 
         desired = _compiled(schema, allow_unknown_annotations)
         request = SchemaRequest(desired, allow_data_loss, self._actor, if_hash, commit_message(message))
-        return apply_schema(self._writer(), self._schemas, request)
+        store = self._writer()
+        applied = apply_schema(store, self._schemas, request)
+        if any(isinstance(step, UpdateFulltext) for step in applied.plan.steps):
+            from omnigraph.upkeep.indexes import ensure_indices
+
+            with suppress(ConflictError, LimitError, StorageError):  # the change stands; indexes change no answer
+                ensure_indices(store, self._schemas, ids.MAIN)
+        return applied
 
 
 def _compiled(schema: str | Path, allow_unknown_annotations: bool) -> CompiledSchema:

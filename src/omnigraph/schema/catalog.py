@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TypeAlias
 
+from omnigraph.tokenizer import ENGLISH, Tokenizer
+
 
 class Scalar(StrEnum):
     """The base types of the language. A vector and an enum are a scalar with an extra (see `PropertyType`)."""
@@ -100,6 +102,7 @@ class Property:
     embed: Embed | None = None
     description: str | None = None
     default: Literal | None = field(default=None, compare=False)  # as it is stored; follows from the annotation
+    tokenizer: Tokenizer = field(default=ENGLISH, compare=False)  # how a text is searched; follows from the annotation
 
 
 @dataclass(frozen=True, slots=True)

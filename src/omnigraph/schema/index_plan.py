@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from omnigraph.schema.catalog import ENDPOINT_COLUMNS, EdgeType, NodeType, PropertyType, Scalar
+from omnigraph.tokenizer import ENGLISH, Tokenizer
 
 
 class IndexKind(StrEnum):
@@ -16,8 +17,11 @@ class IndexKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WantedIndex:
+    """``tokenizer`` says how a full-text index takes texts apart; the other kinds have no use for it."""
+
     column: str
     kind: IndexKind
+    tokenizer: Tokenizer = ENGLISH
 
 
 class NotBuilt(StrEnum):
@@ -76,8 +80,9 @@ def _node_plan(node: NodeType) -> IndexPlan:
 
 
 def _wanted(node: NodeType, column: str) -> list[WantedIndex]:
-    kind = index_kind(node.properties[column].type)
-    return [] if kind is None else [WantedIndex(column, kind)]
+    prop = node.properties[column]
+    kind = index_kind(prop.type)
+    return [] if kind is None else [WantedIndex(column, kind, prop.tokenizer)]
 
 
 def _edge_plan(edge: EdgeType) -> IndexPlan:

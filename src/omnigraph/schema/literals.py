@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from omnigraph.schema.catalog import Literal, RangeRule
+from omnigraph.schema.catalog import Annotation, Literal, RangeRule
 
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
@@ -31,6 +31,18 @@ def plain_text(value: Literal) -> str:
             digits = format(Decimal(repr(value)), "f")  # the language has no exponents
             return digits if "." in digits else f"{digits}.0"
     return str(value)
+
+
+def annotation_text(annotation: Annotation) -> str:
+    """An annotation as it is written.
+
+    >>> annotation_text(Annotation("fulltext", "german", (("stem", False),)))
+    '@fulltext("german", stem=false)'
+    """
+    if annotation.value is None:
+        return f"@{annotation.name}"
+    keywords = (f", {name}={literal_text(value)}" for name, value in annotation.keywords)
+    return f"@{annotation.name}({literal_text(annotation.value)}{''.join(keywords)})"
 
 
 def bounds_text(bounds: RangeRule) -> str:

@@ -51,6 +51,7 @@ _MOST_DIGITS = len(str(LITERAL_BOUNDS.high))
 _BASE_TYPES = {scalar.value: scalar for scalar in Scalar if scalar is not Scalar.VECTOR}
 _TYPE_WORDS = (*_BASE_TYPES, "Vector", "enum")
 _EXPECTED_TYPE = f"a type ({', '.join(_BASE_TYPES)}, enum(…), Vector(…) or […])"
+_FULLTEXT_HINT = "how texts are searched stands behind their property: body: String @index @fulltext(german)"
 _INLINE_ENUM = "enums have no name, write the values where they are used: enum(a, b)"
 
 
@@ -210,7 +211,8 @@ def _annotation(cursor: Scanner) -> AnnotationSyntax:
             raise cursor.source.rule(f"@{name} repeats argument '{keyword}='", at)
         keywords[keyword] = _literal(cursor, f"a string, number, true or false for '{keyword}='")
     if not cursor.accept(")"):
-        raise cursor.failure(f"')' or ',' after an argument of @{name}", hint=_constraint_hint(name))
+        hint = f"the first argument of @{name} has no name" if cursor.sees("=") else _constraint_hint(name)
+        raise cursor.failure(f"')' or ',' after an argument of @{name}", hint=hint)
     return AnnotationSyntax(Annotation(name, value, tuple(sorted(keywords.items()))), start)
 
 
@@ -250,6 +252,8 @@ def parse_constraint(cursor: Scanner) -> ConstraintSyntax:
     arguments = [_argument(cursor, name)]
     while cursor.accept(","):
         arguments.append(_argument(cursor, name))
+    if name == "index" and cursor.sees("="):
+        raise cursor.failure("')' or ',' after a property of @index", hint=_FULLTEXT_HINT)
     cursor.expect(")", f"or ',' after an argument of @{name}")
     match name:
         case "range":

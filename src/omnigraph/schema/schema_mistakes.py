@@ -1,4 +1,5 @@
-"""Mistakes in a new schema that the grammar and the rules let pass: misspelt annotations, and defaults that cannot be.
+"""Mistakes in a new schema that the grammar and the rules let pass: misspelt annotations, and defaults and tokenizers
+that cannot be.
 
 Only a schema that somebody wants is held to this. One that a graph has already stays as it is, whoever accepted it.
 """
@@ -11,6 +12,8 @@ from functools import lru_cache
 
 from omnigraph.schema.catalog import Catalog, Literal, NodeType, Property
 from omnigraph.schema.default_values import stored_default
+from omnigraph.schema.fulltext import NAME as FULLTEXT
+from omnigraph.schema.fulltext import FulltextMistake, chosen_tokenizer
 from omnigraph.schema.literals import bounds_text, literal_text
 from omnigraph.schema.scanner import SchemaText
 from omnigraph.schema.schema_rules import ANNOTATION_WORDS, KNOWN_ANNOTATIONS, is_match
@@ -31,10 +34,14 @@ def refuse_mistakes(syntax: SchemaSyntax, catalog: Catalog, source: SchemaText, 
         SchemaError: names what may have been meant.
     """
     defaults: dict[str, AnnotationSyntax] = {}
+    searched: set[str] = set()
     for entity, each in syntax.annotations():
         if each.name == "default":
             _check_default(entity, each, catalog, source, repeated=entity in defaults)
             defaults[entity] = each
+        elif each.name == FULLTEXT:
+            _check_fulltext(entity, each, catalog, source, repeated=entity in searched)
+            searched.add(entity)
         elif each.name not in KNOWN_ANNOTATIONS and not allow_unknown:
             _refuse_misspelt(entity, each, source)
     for node in catalog.nodes.values():
@@ -74,6 +81,21 @@ def _check_default(
         stored_default(prop.type, each.value.value)
     except ValueError as error:
         raise source.rule(f"@default on {label} does not fit: {error}", each.at) from None
+
+
+def _check_fulltext(
+    entity: str, each: AnnotationSyntax, catalog: Catalog, source: SchemaText, *, repeated: bool
+) -> None:
+    prop = _property(entity, catalog)
+    if prop is None or entity.startswith("edge:"):
+        raise source.rule(f"@fulltext is only supported on properties of nodes and interfaces ({entity})", each.at)
+    label = entity.partition(":")[2]
+    if repeated:
+        raise source.rule(f"property {label} declares @fulltext multiple times", each.at)
+    try:
+        chosen_tokenizer(prop.type, each.value)
+    except FulltextMistake as mistake:
+        raise source.rule(f"@fulltext on {label} {mistake}", each.at, hint=mistake.hint) from None
 
 
 def _property(entity: str, catalog: Catalog) -> Property | None:

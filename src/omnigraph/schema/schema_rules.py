@@ -26,6 +26,8 @@ from omnigraph.schema.catalog import (
     Scalar,
 )
 from omnigraph.schema.default_values import default_of
+from omnigraph.schema.fulltext import NAME as FULLTEXT
+from omnigraph.schema.fulltext import tokenizer_of
 from omnigraph.schema.parse_schema import COLUMN_RULES, CONSTRAINTS
 from omnigraph.schema.scanner import SchemaText
 from omnigraph.schema.syntax import (
@@ -106,7 +108,9 @@ SYSTEM_COLUMNS = frozenset(
 )
 
 # Every annotation that means something; any other name is kept as it is and has no effect.
-KNOWN_ANNOTATIONS = frozenset({*COLUMN_RULES, "embed", "default", "description", "instruction", "rename_from"})
+KNOWN_ANNOTATIONS = frozenset(
+    {*COLUMN_RULES, "embed", "default", FULLTEXT, "description", "instruction", "rename_from"}
+)
 
 # What may have been meant by another name: also the words that stand elsewhere.
 ANNOTATION_WORDS = frozenset({*KNOWN_ANNOTATIONS, *CONSTRAINTS, "card"})
@@ -171,6 +175,7 @@ def checked_property(owner: Owner, syntax: PropertySyntax, source: SchemaText) -
         embed=_embed(label, syntax, source),
         description=_text("description", target, syntax.annotations, source),
         default=default_of(syntax.type, annotations),
+        tokenizer=tokenizer_of(syntax.type, annotations),
     )
 
 

@@ -121,7 +121,7 @@ def table_work(handle: LanceTable, type_: NodeType | EdgeType) -> tuple[list[Ind
     """What is missing of the indexes of a table, and what has to wait."""
     work, pending = [], []
     for index in index_plan(type_).wanted:
-        found, reason = index_work(handle, index.column, index.kind.value)
+        found, reason = index_work(handle, index.column, index.kind.value, index.tokenizer)
         if reason is not None:
             pending.append(PendingIndex(type_.table_key, index.column, reason))
         elif found is not None:

@@ -19,6 +19,7 @@ from omnigraph.engine.position_deltas import PositionDelta, Positions
 from omnigraph.engine.search.bm25 import DENSE_SHARE, Holding, Posting, Scores
 from omnigraph.engine.search.text_segment import MISSING, TextSegment
 from omnigraph.engine.search.words import Codes
+from omnigraph.tokenizer import ENGLISH, Tokenizer
 
 #: A small segment is merged with a new one while it is at most this many times larger.
 _MERGE_RATIO = 4
@@ -113,17 +114,18 @@ class TextHits:
 class TextIndex:
     """One column of texts by row position."""
 
-    def __init__(self, layers: tuple[_Layer, ...]) -> None:
+    def __init__(self, layers: tuple[_Layer, ...], tokenizer: Tokenizer = ENGLISH) -> None:
         self._layers = layers
+        self.tokenizer = tokenizer
         self.documents = sum(layer.documents for layer in layers)
         self._words = sum(layer.words for layer in layers)
 
     @staticmethod
-    def of(column: pa.Array, alive: npt.NDArray[np.bool_] | None = None) -> TextIndex:
+    def of(column: pa.Array, alive: npt.NDArray[np.bool_] | None = None, tokenizer: Tokenizer = ENGLISH) -> TextIndex:
         """An index of a whole column; texts of rows that are not alive are left out."""
-        segment = TextSegment.of(column)
+        segment = TextSegment.of(column, tokenizer)
         struck = _NO_POSITIONS if alive is None else np.flatnonzero(~alive)
-        return TextIndex((_Layer.of(segment, None, struck=struck),))
+        return TextIndex((_Layer.of(segment, None, struck=struck),), tokenizer)
 
     def parts(self) -> Iterator[tuple[object, int]]:
         for layer in self._layers:
@@ -137,11 +139,11 @@ class TextIndex:
         """The index after some changes; None when building it anew is cheaper."""
         layers = self._layers
         for delta in deltas:
-            layers = _changed(layers, delta, name)
+            layers = _changed(layers, delta, name, self.tokenizer)
         tail = sum(len(layer.segment) for layer in layers[1:]) + len(layers[0].struck)
         if tail > max(_FEW_CHANGES, len(layers[0].segment) // _TAIL_SHARE):
             return None
-        return TextIndex(layers)
+        return TextIndex(layers, self.tokenizer)
 
     def with_any(self, tokens: Iterable[str]) -> TextHits:
         """Rows that hold at least one of some tokens."""
@@ -163,6 +165,14 @@ class TextIndex:
             for other in lists[1:]:
                 texts = np.intersect1d(texts, other, assume_unique=True)
             found.append(layer.rows(texts))
+        return TextHits(_ascending(found))
+
+    def with_text(self) -> TextHits:
+        """Rows that have a text, be it without a token."""
+        found = [
+            layer.rows(np.setdiff1d(np.flatnonzero(layer.segment.lengths != MISSING), layer.struck))
+            for layer in self._layers
+        ]
         return TextHits(_ascending(found))
 
     def with_chosen(self, choose: Callable[[pa.Array], npt.NDArray[np.bool_]]) -> TextHits:
@@ -234,7 +244,7 @@ class TextIndex:
         return missing
 
 
-def _changed(layers: tuple[_Layer, ...], delta: PositionDelta, name: str) -> tuple[_Layer, ...]:
+def _changed(layers: tuple[_Layer, ...], delta: PositionDelta, name: str, tokenizer: Tokenizer) -> tuple[_Layer, ...]:
     """The layers after one change."""
     written = delta.written
     changed = np.unique(np.concatenate([written, delta.removed])) if len(delta.removed) else np.unique(written)
@@ -251,7 +261,7 @@ def _changed(layers: tuple[_Layer, ...], delta: PositionDelta, name: str) -> tup
     every = np.concatenate(positions)
     order = np.argsort(every, kind="stable")
     column = pa.concat_arrays(texts).take(pa.array(order)) if size > 1 else texts[0]
-    return (*kept, _Layer.of(TextSegment.of(column), every[order], column))
+    return (*kept, _Layer.of(TextSegment.of(column, tokenizer), every[order], column))
 
 
 def _union(lists: list[Codes], texts: int) -> npt.NDArray[np.integer]:

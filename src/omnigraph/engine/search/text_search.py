@@ -1,7 +1,7 @@
 """What the text functions of the language find: `search`, `fuzzy`, `match_text` and `bm25` on one column.
 
 A query is taken apart by the tokenizer of the documents. A phrase is first looked for as a set of tokens; the texts
-that hold them all are then read for the places.
+that hold them all are then read for the places, or for the phrase itself where tokens are n-grams.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ import pyarrow as pa
 from omnigraph.engine.position_deltas import Positions
 from omnigraph.engine.search.bm25 import Scores
 from omnigraph.engine.search.edit_distance import within
+from omnigraph.engine.search.ngrams import contains
 from omnigraph.engine.search.text_index import TextHits, TextIndex
 from omnigraph.engine.search.words import Vocabulary, blocks, token_stream
 from omnigraph.storage.tables.text_tokens import Places, tokens_of
+from omnigraph.tokenizer import ENGLISH, Tokenizer
 
 #: Edits that `fuzzy` allows for each token when the query does not say.
 DEFAULT_EDITS = 2
@@ -45,9 +47,10 @@ class TextSearch:
         self._found: dict[tuple[str, str, int], TextHits] = {}
 
     @staticmethod
-    def of(column: pa.Array) -> TextSearch:
+    def of(column: pa.Array, tokenizer: Tokenizer = ENGLISH) -> TextSearch:
         """A search among texts at hand, in the order of the column."""
-        return TextSearch(TextIndex.of(column), lambda positions: column.take(pa.array(positions)), len(column))
+        index = TextIndex.of(column, tokenizer=tokenizer)
+        return TextSearch(index, lambda positions: column.take(pa.array(positions)), len(column))
 
     def matching(self, function: str, query: str, edits: int | None = None) -> TextHits:
         """Rows that a text condition is true for."""
@@ -56,7 +59,7 @@ class TextSearch:
     def ranked(self, query: str, wanted: int | None = None) -> TextHits:
         """Rows that hold at least one token of a query, with their BM25 scores; the best of them if that is enough."""
         if wanted is not None:
-            return self.index.ranked(_counted(tokens_of(query)), wanted)
+            return self.index.ranked(_counted(self._tokens(query)), wanted)
         return self._once("bm25", query, 0)
 
     def flags(self, hits: TextHits, positions: Positions | None) -> Flags:
@@ -71,7 +74,7 @@ class TextSearch:
         """The BM25 scores of rows, not-a-number for those without a token of the query."""
         wanted = np.arange(self._size) if positions is None else positions
         if len(wanted) * _LOOKUP_SHARE < self._size:
-            return self.index.scores_at(_counted(tokens_of(query)), wanted)
+            return self.index.scores_at(_counted(self._tokens(query)), wanted)
         hits = self.ranked(query)
         assert hits.scores is not None
         place = _places(hits, wanted)
@@ -86,19 +89,34 @@ class TextSearch:
         key = (function, query, edits)
         found = self._found.get(key)
         if found is None:
-            found = self._found[key] = self._find(function, tokens_of(query), edits)
+            found = self._found[key] = self._find(function, query, edits)
         return found
 
-    def _find(self, function: str, query: Places, edits: int) -> TextHits:
-        tokens = _counted(query)
+    def _tokens(self, query: str) -> Places:
+        return tokens_of(query, self.index.tokenizer)
+
+    def _find(self, function: str, query: str, edits: int) -> TextHits:
+        places = self._tokens(query)
+        tokens = _counted(places)
         match function:
             case "bm25":
                 return self.index.ranked(tokens)
             case "fuzzy":
                 return self.index.with_chosen(lambda words: _similar(words, list(tokens), edits))
-            case "match_text" if len(query) > 1:
-                return self._phrase(query, self.index.with_all(tokens).positions)
+            case "match_text" if self.index.tokenizer.ngrams is not None and query:
+                among = self.index.with_all(tokens) if tokens else self.index.with_text()
+                return self._containing(query, among.positions)
+            case "match_text" if len(places) > 1:
+                return self._phrase(places, self.index.with_all(tokens).positions)
         return self.index.with_any(tokens)
+
+    def _containing(self, query: str, among: Positions) -> TextHits:
+        """Rows whose text holds the query itself, in the characters that n-grams are made of."""
+        found = [among[:0]]
+        for first, block in blocks(self._texts(among)):
+            held = contains(block, query, self.index.tokenizer)
+            found.append(among[first : first + len(block)][held])
+        return TextHits(np.concatenate(found))
 
     def _phrase(self, query: Places, among: Positions) -> TextHits:
         """Rows whose text holds the tokens of a query with the same distances between them."""
@@ -106,7 +124,7 @@ class TextSearch:
         texts = self._texts(among)
         for first, block in blocks(texts):
             vocabulary = Vocabulary()
-            stream = token_stream(block, vocabulary)
+            stream = token_stream(block, vocabulary, self.index.tokenizer)
             reach = query[-1][1]
             width = int(stream.places.max(initial=0)) + reach + 1
             begins: Positions | None = None
@@ -121,8 +139,8 @@ class TextSearch:
 
 
 def _counted(query: Places) -> Counter[str]:
-    """How often each token is in a query, in its order."""
-    return Counter(token for token, _ in query)
+    """How often each token is in a query, in its order. At one place it counts once, and so does an n-gram."""
+    return Counter(token for token, _ in dict.fromkeys(query))
 
 
 def _similar(words: pa.Array, tokens: list[str], edits: int) -> Flags:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph.engine.search.words import Codes, TextTokens, Vocabulary, blocks, token_stream
+from omnigraph.tokenizer import ENGLISH, Tokenizer
 
 #: The length of a text that is null.
 MISSING = -1
@@ -42,9 +43,11 @@ class TextSegment:
     lengths: Codes
 
     @staticmethod
-    def of(column: pa.Array) -> TextSegment:
+    def of(column: pa.Array, tokenizer: Tokenizer = ENGLISH) -> TextSegment:
         vocabulary = Vocabulary()
-        parts = [_grouped(token_stream(block, vocabulary), first) for first, block in blocks(column)]
+        parts = [
+            _grouped(token_stream(block, vocabulary, tokenizer), first) for first, block in blocks(column, tokenizer)
+        ]
         codes, texts, counts = (
             np.concatenate([part[n] for part in parts] or [np.zeros(0, np.int32)]) for n in range(3)
         )

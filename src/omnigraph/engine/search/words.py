@@ -2,7 +2,7 @@
 
 A text is cut at ASCII characters that are no letter and no digit, which separate words in every language; the different
 words that are left go through Lance's tokenizer once each. What a word becomes is therefore exactly what a stored index
-holds.
+holds. Where the schema asks for n-grams, they are made in `ngrams.py`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.engine.search.ngrams import Codes, ngrams_of
 from omnigraph.storage.tables.text_tokens import tokens_of_plain_words, tokens_of_words
-
-Codes = npt.NDArray[np.int32]
+from omnigraph.tokenizer import ENGLISH, Tokenizer
 
 #: Bytes of text that are cut at once; the arrays that this takes are many times as large.
 _BLOCK_BYTES = 16 << 20
@@ -26,6 +26,9 @@ _BYTES = np.arange(256)
 _LETTERS = ((ord("a") <= _BYTES) & (ord("z") >= _BYTES)) | ((ord("A") <= _BYTES) & (ord("Z") >= _BYTES))
 _IS_WORD = _LETTERS | ((ord("0") <= _BYTES) & (ord("9") >= _BYTES)) | (_BYTES >= 0x80)
 _LOWER = np.where(_LETTERS, _BYTES | 0x20, _BYTES).astype(np.uint8)
+
+#: A block of n-grams is this much smaller for each of their lengths: there is one for each character.
+_NGRAM_SHARE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,24 +56,30 @@ class Vocabulary:
         return self.numbers.setdefault(token, len(self.numbers))
 
 
-def blocks(texts: pa.Array) -> Iterator[tuple[int, pa.Array]]:
+def blocks(texts: pa.Array, tokenizer: Tokenizer = ENGLISH) -> Iterator[tuple[int, pa.Array]]:
     """A column in parts of bounded size, each with the number of its first text."""
     if len(texts) == 0:
         return
+    ngrams = tokenizer.ngrams
+    size = _BLOCK_BYTES if ngrams is None else _BLOCK_BYTES // (_NGRAM_SHARE * (ngrams.high - ngrams.low + 1))
     offsets = _offsets(texts)
     begin = 0
     while begin < len(texts):
-        end = int(np.searchsorted(offsets, offsets[begin] + _BLOCK_BYTES, side="right")) - 1
+        end = int(np.searchsorted(offsets, offsets[begin] + size, side="right")) - 1
         end = min(max(end, begin + 1), len(texts))
         yield begin, texts.slice(begin, end - begin)
         begin = end
 
 
-def token_stream(texts: pa.Array, vocabulary: Vocabulary) -> TextTokens:
+def token_stream(texts: pa.Array, vocabulary: Vocabulary, tokenizer: Tokenizer = ENGLISH) -> TextTokens:
     """The tokens of a part of a column; new ones are added to the vocabulary. Nulls have none."""
-    words, counts = _cut(texts.fill_null("") if texts.null_count else texts)
+    filled = texts.fill_null("") if texts.null_count else texts
+    if tokenizer.ngrams is not None:
+        codes, text = ngrams_of(filled, vocabulary.number, tokenizer)
+        return TextTokens(codes, text, np.zeros(len(codes), np.int32))  # Lance gives them all the same place
+    words, counts = _cut(filled, tokenizer.lower_case)
     encoded = words.dictionary_encode()
-    meaning = _Meaning.of(encoded.dictionary, vocabulary)
+    meaning = _Meaning.of(encoded.dictionary, vocabulary, tokenizer)
     word = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), np.int64)
     text = np.repeat(np.arange(len(texts), dtype=np.int32), counts)
     if meaning.is_simple:
@@ -82,8 +91,8 @@ def token_stream(texts: pa.Array, vocabulary: Vocabulary) -> TextTokens:
     return meaning.expanded(word, text, len(texts))
 
 
-def _cut(texts: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64]]:
-    """The words of all texts, ASCII letters in lower case, and how many words each text has."""
+def _cut(texts: pa.Array, lower_case: bool) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+    """The words of all texts, ASCII letters in lower case if case does not matter, and how many each text has."""
     offsets = _offsets(texts)
     data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
     bounds = offsets - offsets[0]
@@ -95,7 +104,7 @@ def _cut(texts: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64]]:
     is_start[bounds[:-1][filled]] = is_word[bounds[:-1][filled]]
     is_end[bounds[1:][filled] - 1] = is_word[bounds[1:][filled] - 1]
     starts = np.flatnonzero(is_start)
-    letters = _LOWER[data[is_word]]
+    letters = _LOWER[data[is_word]] if lower_case else data[is_word]
     ends = np.zeros(len(starts) + 1, np.int32)
     np.cumsum(np.flatnonzero(is_end) + 1 - starts, out=ends[1:])
     words = pa.StringArray.from_buffers(len(starts), pa.py_buffer(ends), pa.py_buffer(letters))
@@ -129,17 +138,17 @@ class _Meaning:
         return self.starts is None
 
     @staticmethod
-    def of(words: pa.Array, vocabulary: Vocabulary) -> _Meaning:
+    def of(words: pa.Array, vocabulary: Vocabulary, tokenizer: Tokenizer) -> _Meaning:
         plain = np.asarray(pc.string_is_ascii(words).to_numpy(zero_copy_only=False), np.bool_)
         codes = np.full(len(words), -1, np.int32)
-        tokens = tokens_of_plain_words(words.filter(pa.array(plain)).to_pylist())
+        tokens = tokens_of_plain_words(words.filter(pa.array(plain)).to_pylist(), tokenizer)
         codes[plain] = [-1 if token is None else vocabulary.number(token) for token in tokens]
         if plain.all():
             return _Meaning(codes)
         widths = np.ones(len(words), np.int64)
         counts = (codes >= 0).astype(np.int64)
         others = np.flatnonzero(~plain)
-        found = tokens_of_words(words.take(pa.array(others)).to_pylist())
+        found = tokens_of_words(words.take(pa.array(others)).to_pylist(), tokenizer)
         widths[others] = [each.width for each in found]
         counts[others] = [len(each.tokens) for each in found]
         starts = np.concatenate([[0], np.cumsum(counts)])

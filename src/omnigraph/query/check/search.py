@@ -36,7 +36,8 @@ def text_match(call: TextCall, context: CheckContext, scope: VariableScope) -> T
     edits = None
     if call.max_edits is not None:
         edits = _bounded_integer(call.max_edits, "T19: fuzzy max_edits", 0, context, scope)
-    return TextMatch(call.function, field, query, edits)
+    owner = context.catalog.nodes[field.variable.type_name]
+    return TextMatch(call.function, field, query, edits, owner.properties[field.property].tokenizer)
 
 
 def score(call: ScoreCall, context: CheckContext, scope: VariableScope) -> Score:

@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 from msgspec import Struct
 
 from omnigraph.schema.catalog import SOURCE_COLUMN, TARGET_COLUMN, PropertyType, Scalar
+from omnigraph.tokenizer import ENGLISH, Tokenizer
 
 Atom: TypeAlias = str | int | float | bool | date | datetime | None
 ConstantValue: TypeAlias = Atom | tuple[Atom, ...]
@@ -194,12 +195,16 @@ class IsNull(Struct, frozen=True):
 
 
 class TextMatch(Struct, frozen=True):
-    """``search``, ``match_text`` or ``fuzzy`` on one text property; unknown when the property is null."""
+    """``search``, ``match_text`` or ``fuzzy`` on one text property; unknown when the property is null.
+
+    ``tokenizer`` is the property's: it takes the texts and the query apart.
+    """
 
     function: str
     field: PropertyRef
     query: ParamRef | Constant
     max_edits: ParamRef | Constant | None = None
+    tokenizer: Tokenizer = ENGLISH
 
 
 class Not(Struct, frozen=True):

@@ -4,7 +4,8 @@ Interfaces, nodes, edges; types by name; inside a type its rename, metadata, pro
 constraints; types that go away come last in their kind. A change of a property's type is safe when every stored value
 keeps its meaning and every rule on it keeps its answer; all others are refused, because planning never looks at rows,
 only at whether a type has some.
-Of the constraints only indexes may come and go: they change no answer.
+Of the constraints only indexes may come and go: they change no answer. How texts are searched may change, because no
+row depends on it.
 """
 
 from __future__ import annotations
@@ -43,11 +44,13 @@ from omnigraph.schema.evolve.migration_steps import (
     RenameType,
     TypeKind,
     UnsupportedChange,
+    UpdateFulltext,
     UpdatePropertyMetadata,
     UpdateTypeMetadata,
     WidenProperty,
     refused,
 )
+from omnigraph.schema.fulltext import NAME as FULLTEXT
 from omnigraph.schema.literals import bounds_text, literal_text
 from omnigraph.schema.parse_schema import COLUMN_RULES
 from omnigraph.schema.schema_rules import KNOWN_ANNOTATIONS
@@ -94,12 +97,18 @@ def _kept_property(pair: TypePair, before: Property, after: Property) -> Iterato
         yield refused(entity, f"changing @embed source or model for '{owner}.{name}'", remedy=remedy)
     if _metadata_of(before) != _metadata_of(after):
         yield UpdatePropertyMetadata(pair.kind, owner, name, _metadata_of(after))
+    if _fulltext_of(before) != _fulltext_of(after):
+        yield UpdateFulltext(pair.kind, owner, name, _fulltext_of(after))
     if opaque(before.annotations) != opaque(after.annotations):
         yield refused(entity, "changing annotations beyond @description/@instruction")
 
 
 def _metadata_of(prop: Property) -> tuple[Annotation, ...]:
     return tuple(each for each in prop.annotations if each.name in ("default", "description"))
+
+
+def _fulltext_of(prop: Property) -> tuple[Annotation, ...]:
+    return tuple(each for each in prop.annotations if each.name == FULLTEXT)
 
 
 def _is_inherited(type_: object, name: str) -> bool:

@@ -1,8 +1,8 @@
 """The steps of a schema change, one frozen dataclass each.
 
 ``to_dict()`` is the JSON of a step, tagged by ``kind``; ``line()`` the sentence for people. A step names types and
-properties as the desired schema does, after every rename of the same plan. ``widen_property``, ``relax_property`` and
-``drop_index`` are additions of this implementation: safe changes that need no rewrite by hand.
+properties as the desired schema does, after every rename of the same plan. ``widen_property``, ``relax_property``,
+``drop_index`` and ``update_fulltext`` are additions of this implementation: safe changes that need no rewrite by hand.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 from omnigraph.schema.catalog import Annotation, PropertyType
 from omnigraph.schema.catalog import Literal as Value
 from omnigraph.schema.ir import type_ir
-from omnigraph.schema.literals import literal_text
+from omnigraph.schema.literals import annotation_text, literal_text
 
 TypeKind: TypeAlias = Literal["interface", "node", "edge"]
 DropMode: TypeAlias = Literal["soft", "hard"]
@@ -220,6 +220,18 @@ class UpdatePropertyMetadata(_OfProperty):
 
 
 @dataclass(frozen=True, slots=True)
+class UpdateFulltext(_OfProperty):
+    """``@fulltext`` of a property as it is from now on, empty when there is none; searches answer by it at once."""
+
+    kind: ClassVar[str] = "update_fulltext"
+    annotations: tuple[Annotation, ...]
+
+    def line(self) -> str:
+        how = " ".join(map(annotation_text, self.annotations)) or "the words of English"
+        return f"search property {self.label} by {how} on {self.owner}"
+
+
+@dataclass(frozen=True, slots=True)
 class DropProperty(_OfProperty):
     """The column leaves the current version; ``hard`` also reclaims older versions of the table."""
 
@@ -274,6 +286,7 @@ MigrationStep: TypeAlias = (
     | DropIndex
     | UpdateTypeMetadata
     | UpdatePropertyMetadata
+    | UpdateFulltext
     | DropProperty
     | DropType
     | UnsupportedChange

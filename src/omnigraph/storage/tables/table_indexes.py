@@ -7,7 +7,8 @@ covered, so the cost follows the new rows. Segments are built in any process and
 Lance finds rows by their places through a BTREE, and by their stable row ids through the other kinds. It tells which
 rows such an index still speaks for by all its segments together. So when a row that an old segment knows lies in a
 fragment that a new one would cover, because it was replaced, the old segment would bring back the values that the row
-had: such an index is built anew. So is a BTREE of an older Lance, which holds row ids: no index may hold both.
+had: such an index is built anew. So is a BTREE of an older Lance, which holds row ids: no index may hold both. So is a
+full-text index whose tokenizer is not the one that is wanted.
 """
 
 from __future__ import annotations
@@ -25,10 +26,13 @@ from omnigraph.errors import StoreUnavailable
 from omnigraph.storage.objects.native_libraries import reason, store_errors
 from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.stage_rows import StagedTransaction
+from omnigraph.storage.tables.text_tokens import lance_parameters
+from omnigraph.tokenizer import ENGLISH, Tokenizer
 
 _BTREE = "BTREE"
-_TYPES = {_BTREE: "BTREE", "INVERTED": "INVERTED", "VECTOR": "IVF_FLAT"}
-_DETAILS = {_BTREE: "btree", "INVERTED": "inverted", "VECTOR": "ivf"}
+_INVERTED = "INVERTED"
+_TYPES = {_BTREE: "BTREE", _INVERTED: "INVERTED", "VECTOR": "IVF_FLAT"}
+_DETAILS = {_BTREE: "btree", _INVERTED: "inverted", "VECTOR": "ivf"}
 
 _CREATED = "_row_created_at_version"
 
@@ -46,6 +50,7 @@ class IndexWork:
         rows: how many rows these have, deleted ones included.
         replaces: segments that it stands in for.
         is_by_row_id: the index that the table has finds rows by their row ids, and so says which fragments Lance joins.
+        tokenizer: of a full-text index.
     """
 
     column: str
@@ -55,6 +60,7 @@ class IndexWork:
     rows: int
     replaces: frozenset[str] = frozenset()
     is_by_row_id: bool = False
+    tokenizer: Tokenizer = ENGLISH
 
     def parts(self, rows: int) -> list[IndexWork]:
         """The same as several segments of about so many rows, or more."""
@@ -125,7 +131,15 @@ def _is_by_row_id(kind: str, segment: Any) -> bool:
     return kind != _BTREE or int(segment.index_version) < _PLACES
 
 
-def index_work(handle: LanceTable, column: str, kind: str) -> tuple[IndexWork | None, str | None]:
+def is_tokenized_by(details: Mapping[str, Any] | None, tokenizer: Tokenizer) -> bool:
+    """Whether a full-text index with these details takes texts apart in this way; what they do not say is usual."""
+    said, usual = details or {}, lance_parameters(ENGLISH)
+    return all(said.get(name, usual.get(name)) == value for name, value in lance_parameters(tokenizer).items())
+
+
+def index_work(
+    handle: LanceTable, column: str, kind: str, tokenizer: Tokenizer = ENGLISH
+) -> tuple[IndexWork | None, str | None]:
     """What makes the index of a column cover its table, or why it cannot be built yet; nothing when it does.
 
     Small segments are joined once there are many.
@@ -133,15 +147,17 @@ def index_work(handle: LanceTable, column: str, kind: str) -> tuple[IndexWork | 
     with store_errors("read the indexes of a table"):
         metas = {fragment.fragment_id: fragment.metadata for fragment in handle.get_fragments()}
         segments = _segments(handle, column, kind)
-        covered = {number for segment in segments for number in segment.fragments}
+        is_other = kind == _INVERTED and not all(
+            is_tokenized_by(index.details, tokenizer) for index in _indexes_of(handle, column, kind)
+        )
+        covered = set() if is_other else {number for segment in segments for number in segment.fragments}
         missing = sorted(metas.keys() - covered)
         if missing and kind == "VECTOR" and not _has_vector(handle, column):
             return None, "no row has a vector yet"
         joined = _many_small(segments)
         is_by_row_id = kind != _BTREE or any(segment.is_by_row_id for segment in segments)
-        if (kind == _BTREE and is_by_row_id and (missing or joined)) or (
-            kind != _BTREE and missing and _speaks_for_older_rows(handle, missing, segments)
-        ):
+        is_older = kind == _BTREE and is_by_row_id and bool(missing or joined)
+        if is_other or is_older or (kind != _BTREE and missing and _speaks_for_older_rows(handle, missing, segments)):
             joined = segments
         fragments = {*missing, *(number for segment in joined for number in segment.fragments if number in metas)}
         if not fragments:
@@ -155,6 +171,7 @@ def index_work(handle: LanceTable, column: str, kind: str) -> tuple[IndexWork | 
             sum(metas[number].physical_rows for number in fragments),
             frozenset(segment.uuid for segment in (*joined, *gone)),
             is_by_row_id,
+            tokenizer,
         ), None
 
 
@@ -169,9 +186,16 @@ def _segments(handle: LanceTable, column: str, kind: str) -> list[_Segment]:
             int(segment.dataset_version_at_last_update),
             _is_by_row_id(kind, segment),
         )
+        for index in _indexes_of(handle, column, kind)
+        for segment in index.segments
+    ]
+
+
+def _indexes_of(handle: LanceTable, column: str, kind: str) -> list[Any]:
+    return [
+        index
         for index in handle.describe_indices()
         if list(index.field_names) == [column] and index_kind_of(index) == kind
-        for segment in index.segments
     ]
 
 
@@ -215,12 +239,14 @@ def build_segment(handle: LanceTable, work: IndexWork, version: int) -> BuiltSeg
     Args:
         version: of the table whose rows these are; the handle may be at a draft of it.
     """
-    options = {"num_partitions": 1, "metric": "l2"} if work.kind == "VECTOR" else {}
+    options: dict[str, Any] = {"num_partitions": 1, "metric": "l2"} if work.kind == "VECTOR" else {}
+    if work.kind == _INVERTED:
+        options = lance_parameters(work.tokenizer)
     with store_errors("build an index"):
         segment = handle.create_index_uncommitted(
             work.column, _TYPES[work.kind], name=work.name, fragment_ids=list(work.fragments), replace=True, **options
         )
-        if work.kind == "INVERTED":  # until it is merged, even alone, its files cannot be searched
+        if work.kind == _INVERTED:  # until it is merged, even alone, its files cannot be searched
             try:
                 segment = handle.merge_existing_index_segments([segment])
             except ValueError as error:  # a file that it has just written is gone

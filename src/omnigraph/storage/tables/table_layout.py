@@ -6,7 +6,8 @@ directory of an index, the version file. `owner_of` gives the same names to path
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from omnigraph import limits
@@ -42,6 +43,7 @@ class IndexCoverage:
     kind: str
     indexed_rows: int
     unindexed_rows: int
+    details: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)  # what Lance says of its making
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON form."""
@@ -102,7 +104,7 @@ def _coverage(index: Any, live: dict[int, int]) -> IndexCoverage:
     covered = {number for segment in index.segments for number in segment.fragment_ids}
     found = sum(rows for number, rows in live.items() if number in covered)
     column = ", ".join(index.field_names)
-    return IndexCoverage(index.name, column, index_kind_of(index), found, sum(live.values()) - found)
+    return IndexCoverage(index.name, column, index_kind_of(index), found, sum(live.values()) - found, index.details)
 
 
 def directory_of(location: str, lineage: str | None) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from omnigraph import ids
 from omnigraph.errors import StorageError
 from omnigraph.schema.catalog import Catalog
-from omnigraph.schema.index_plan import IndexPlan, index_plan
+from omnigraph.schema.index_plan import IndexKind, IndexPlan, index_plan
 from omnigraph.schema_registry import SchemaRegistry
 from omnigraph.storage.commit.sidecar import Sidecar
 from omnigraph.storage.graph_store import GraphStore
@@ -21,6 +21,7 @@ from omnigraph.storage.metadata import commit_log, manifest
 from omnigraph.storage.metadata.manifest import ManifestSnapshot, Pin, table_version_of
 from omnigraph.storage.objects.file_sizes import file_sizes
 from omnigraph.storage.tables.datasets import TableVersion
+from omnigraph.storage.tables.table_indexes import is_tokenized_by
 from omnigraph.storage.tables.table_layout import TableLayout, directory_of, table_layout
 from omnigraph.storage.tagged_states import live_tags
 from omnigraph.upkeep.drift import DriftKind, drift_kind
@@ -106,11 +107,14 @@ def _tables(
 
 def _missing(pin: Pin, plan: IndexPlan, layout: TableLayout) -> Iterator[PendingIndex]:
     """Declared indexes that a table does not have, each column once."""
-    built = {(index.column, index.kind) for index in layout.indexes}
+    built = {(index.column, index.kind): index for index in layout.indexes}
     reason = "not built yet" if pin.row_count else "the table is empty"
     for wanted in dict.fromkeys(plan.wanted):
-        if (wanted.column, wanted.kind.value) not in built:
+        found = built.get((wanted.column, wanted.kind.value))
+        if found is None:
             yield PendingIndex(pin.table_key, wanted.column, reason)
+        elif wanted.kind is IndexKind.INVERTED and not is_tokenized_by(found.details, wanted.tokenizer):
+            yield PendingIndex(pin.table_key, wanted.column, "built for another @fulltext")
     for unbuilt in plan.unbuilt:
         yield PendingIndex(pin.table_key, ", ".join(unbuilt.columns), unbuilt.reason)
 
