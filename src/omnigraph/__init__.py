@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from omnigraph.embed.managed.embedding_status import EmbeddingStatus as EmbeddingStatus
     from omnigraph.engine.explanation import Explanation as Explanation
     from omnigraph.engine.query_result import Result as Result
+    from omnigraph.engine.search.search_result import SearchHit as SearchHit
+    from omnigraph.engine.search.search_result import SearchMatch as SearchMatch
+    from omnigraph.engine.search.search_result import SearchNeighbour as SearchNeighbour
+    from omnigraph.engine.search.search_result import SearchResult as SearchResult
     from omnigraph.errors import Conflict as Conflict
     from omnigraph.errors import OmniGraphError as OmniGraphError
     from omnigraph.graph import Graph as Graph
@@ -171,6 +175,7 @@ _HOMES = {
     "omnigraph.engine.query_result": "Result",
     "omnigraph.storage.tables.pinned_dataset": "PinnedDataset",
     "omnigraph.graph.blob_value": "Blob",
+    "omnigraph.engine.search.search_result": "SearchHit SearchMatch SearchNeighbour SearchResult",
     "omnigraph.engine.explanation": "Explanation",
     "omnigraph.query.plan.explain": "PlanLine",
     "omnigraph.query.lint_queries": "LintFinding LintReport LintResult Operation ResultColumn SchemaSource TypeUse",

@@ -157,6 +157,15 @@ FEED_MAX_COMMITS: Final = 512
 #: Longest cursor or page token, in characters.
 FEED_TOKEN_CHARACTERS: Final = 4_096
 
+# search across types
+
+#: Hits that one search across types gives, at most, and places of each ranking that count in it.
+SEARCH_HITS: Final = 1_000
+
+#: Edges that a search follows from a hit, at most, and neighbours that it names of each hit.
+SEARCH_HOPS: Final = 5
+SEARCH_NEIGHBOURS: Final = 20
+
 # results in a notebook and in a shell
 
 #: A notebook shows at most this many rows and columns of a result, and this many characters of a value.

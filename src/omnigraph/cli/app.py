@@ -22,6 +22,7 @@ COMMANDS = {
     "init": "write",
     "load": "write",
     "query": "read",
+    "search": "searching",
     "explain": "read",
     "mutate": "write",
     "export": "read",
@@ -62,7 +63,8 @@ Exit codes: 0 done, 1 failed, 2 wrong arguments, 4 --if-commit lost, 130 interru
 
 \b
 Commands by what they need:
-  any      load query explain mutate export blob embed branch tag commit revert restore diff changes schema snapshot
+  any      load query search explain mutate export blob embed branch tag commit revert restore diff changes
+           schema snapshot
   direct   init lint stats optimize verify recover repair cleanup retention upkeep clone backup relocate,
            schema plan (the storage itself)
   local    version, embed on files"""

@@ -55,7 +55,7 @@ def byte_text(size: int) -> str:
 
 def grid(names: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int = 1) -> Iterator[str]:
     """Lines of a table that is small enough to be looked at as a whole; after some columns of texts come numbers."""
-    shown = [[_shown(text) for text in row] for row in (names, *rows)]
+    shown = [[shown_text(text) for text in row] for row in (names, *rows)]
     widths = [max(shown_width(row[place]) for row in shown) for place in range(len(names))]
     for number, row in enumerate(shown):
         cells = zip(row, widths, strict=True)
@@ -154,14 +154,14 @@ def _table(result: Result, out: TextIO, look: TableLook) -> None:
     widths = [min(shown_width(name), most) for name in result.columns]
     for cells in _shown_rows(result):
         widths = [max(width, min(shown_width(text), most)) for width, text in zip(widths, cells, strict=True)]
-    _line([_shown(name) for name in result.columns], widths, look, out)
+    _line([shown_text(name) for name in result.columns], widths, look, out)
     out.write("-+-".join("-" * width for width in widths) + "\n")
     for cells in _shown_rows(result):
         _line(cells, widths, look, out)
 
 
 def _shown_rows(result: Result) -> Iterator[list[str]]:
-    return ([_shown(cell(value)) for value in values] for values in result.values())
+    return ([shown_text(cell(value)) for value in values] for values in result.values())
 
 
 def _line(cells: list[str], widths: list[int], look: TableLook, out: TextIO) -> None:
@@ -173,7 +173,7 @@ def _line(cells: list[str], widths: list[int], look: TableLook, out: TextIO) -> 
         out.write(" | ".join(_padded(text, width) for text, width in zip(shown, widths, strict=True)).rstrip() + "\n")
 
 
-def _shown(text: str) -> str:
+def shown_text(text: str) -> str:
     """Text that stays on its line and cannot steer a terminal."""
     if text.isprintable():
         return text

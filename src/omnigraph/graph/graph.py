@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
 
 from omnigraph import given, ids
 from omnigraph.errors import CorruptGraph, GraphClosed, HistoricalVersionReclaimed, ReadOnly
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from omnigraph.engine.explanation import Explanation
     from omnigraph.engine.query_result import Result
     from omnigraph.engine.query_runner import QueryRunner, ReadRequest
+    from omnigraph.engine.search.search_result import SearchResult
     from omnigraph.graph.blob_value import Blob
     from omnigraph.graph.transaction import Transaction
     from omnigraph.history.diff import Diff
@@ -79,6 +80,8 @@ if TYPE_CHECKING:
     from omnigraph.write.stage_changes import WriteResult
 
 
+_Read = TypeVar("_Read")
+
 #: A state: the name of a branch, a commit id, ``tag:NAME``, a manifest version, a time, or a snapshot.
 State: TypeAlias = At | Snapshot
 
@@ -86,7 +89,7 @@ State: TypeAlias = At | Snapshot
 class Graph:
     """An open graph. Get one from `omnigraph.open` or `omnigraph.init`; it is a context manager.
 
-    Read:     `query`, `explain`, `lint`, `snapshot`, `blob`, `export`
+    Read:     `query`, `search`, `explain`, `lint`, `snapshot`, `blob`, `export`
     Write:    `mutate`, `transaction`, `load`, `write`, `revert`, `restore`
     Changes:  `diff`, `changes`, `commit_changes`, `baseline`
     Control:  `branches`, `commits`, `tags`, `schema`, `catalog`, `catalog_of`
@@ -191,15 +194,51 @@ class Graph:
             [{'name': 'Ana'}]
         """
         request = self._read_request(source, *given.named_query(name, params), branch, at)
-        with at_state(request.snapshot):
-            try:
-                return self._reads.run(request)
-            except (HistoricalVersionReclaimed, CorruptGraph):
-                newest = asked_state(self._reader(), branch, at)
-                if (newest.identity, newest.version) == (request.snapshot.identity, request.snapshot.version):
-                    raise
-        with at_state(newest):  # a cleanup removed what was being read, which is not the newest state any more
-            return self._reads.run(replace(request, snapshot=newest))
+        return self._read(
+            request.snapshot, branch, at, lambda snapshot: self._reads.run(replace(request, snapshot=snapshot))
+        )
+
+    def search(
+        self,
+        words: str,
+        types: str | Sequence[str] | None = None,
+        *,
+        hops: int = 0,
+        limit: int = 10,
+        branch: str | None = None,
+        at: At | None = None,
+    ) -> SearchResult:
+        """Find nodes of any type by words, in all texts that have an index.
+
+        Every property ranks its rows by ``bm25``; a node's score is the sum of ``1 / (60 + rank + 1)`` over the first
+        1,000 places of these rankings. Equal scores go by the better ``bm25``, then by type and id.
+
+        Args:
+            words: what to look for; each property reads it as its own queries do.
+            types: names of node types; None for all that have a text with an index.
+            hops: edges to follow from each hit, in both directions; the nearest nodes are told.
+            limit: the most hits.
+            branch: the branch to read; None means main.
+            at: a commit id, ``tag:NAME``, a manifest version or a time; None reads the newest state.
+
+        Raises:
+            TypeNotFound: there is no such node type.
+            InputError: no type has a text with an index, or there are no words.
+
+        Example:
+            >>> graph.search("ana", hops=1)
+            SearchResult('ana': 1 hits, best Person 'ana')
+        """
+        from omnigraph.engine.search.graph_search import SearchRequest, search_graph
+        from omnigraph.engine.search.search_result import SearchResult
+
+        request = SearchRequest.of(words, types, hops, limit)
+
+        def searched(snapshot: ManifestSnapshot) -> SearchResult:
+            hits = search_graph(self._reads.view(snapshot), request)
+            return SearchResult(request.words, tuple(hits), snapshot.branch, self._store.head_id(snapshot))
+
+        return self._read(asked_state(self._reader(), branch, at), branch, at, searched)
 
     def explain(
         self,
@@ -939,6 +978,19 @@ class Graph:
 
         moment = moment_of(at) if at is not None else None
         return ReadRequest(source, name, params, asked_state(self._reader(), branch, moment), moment)
+
+    def _read(
+        self, asked: ManifestSnapshot, branch: str | None, at: At | None, read: Callable[[ManifestSnapshot], _Read]
+    ) -> _Read:
+        with at_state(asked):
+            try:
+                return read(asked)
+            except (HistoricalVersionReclaimed, CorruptGraph):
+                newest = asked_state(self._reader(), branch, at)
+                if (newest.identity, newest.version) == (asked.identity, asked.version):
+                    raise
+        with at_state(newest):  # a cleanup removed what was being read, which is not the newest state any more
+            return read(newest)
 
     def _reader(self) -> GraphStore:
         return self.internals.reader()

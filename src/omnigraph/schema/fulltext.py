@@ -75,8 +75,13 @@ def _of_ngrams(given: Mapping[str, Literal]) -> Tokenizer:
     high = int(given.get("max", max(usual.high, low)))
     if low > high:
         raise FulltextMistake(f"has min={low} above max={high}")
-    folds = {name: bool(given.get(name, True)) for name in _BOTH}
-    return Tokenizer(stem=False, stop_words=False, ngrams=NGrams(low, high), **folds)
+    return Tokenizer(
+        stem=False,
+        stop_words=False,
+        lower_case=bool(given.get("lower_case", True)),
+        ascii_folding=bool(given.get("ascii_folding", True)),
+        ngrams=NGrams(low, high),
+    )
 
 
 def _check(given: Mapping[str, Literal], known: tuple[str, ...], what: str) -> None:

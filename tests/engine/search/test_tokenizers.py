@@ -26,8 +26,14 @@ GERMAN = Tokenizer(language="german")
 PLAIN = Tokenizer(stem=False, stop_words=False, lower_case=False, ascii_folding=False, max_token_length=5)
 
 
-def ngrams(low: int, high: int, **filters: bool) -> Tokenizer:
-    return Tokenizer(stem=False, stop_words=False, ngrams=NGrams(low, high), **filters)
+def ngrams(low: int, high: int, *, lower_case: bool = True, ascii_folding: bool = True) -> Tokenizer:
+    return Tokenizer(
+        stem=False,
+        stop_words=False,
+        lower_case=lower_case,
+        ascii_folding=ascii_folding,
+        ngrams=NGrams(low, high),
+    )
 
 
 CHOICES = [

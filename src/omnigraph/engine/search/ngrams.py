@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 from omnigraph.storage.tables.text_tokens import SEPARATOR, folded
 from omnigraph.tokenizer import NGrams, Tokenizer
 
-Codes = npt.NDArray[np.int32]
+_Numbers = npt.NDArray[np.int32]
 
 
-def ngrams_of(texts: pa.Array, number: Callable[[str], int], tokenizer: Tokenizer) -> tuple[Codes, Codes]:
+def ngrams_of(texts: pa.Array, number: Callable[[str], int], tokenizer: Tokenizer) -> tuple[_Numbers, _Numbers]:
     """The n-grams of texts without nulls, in the order of Lance: the number of each, and the text that it is in."""
     assert tokenizer.ngrams is not None
     sizes = np.asarray(pc.utf8_length(texts).to_numpy(zero_copy_only=False), np.int64)
@@ -53,7 +53,7 @@ def _codes(
     number: Callable[[str], int],
     tokenizer: Tokenizer,
     ngrams: NGrams,
-) -> Codes:
+) -> _Numbers:
     """The n-grams that begin at each character, from short to long, -1 where the text ends before."""
     there = np.zeros(int(points.max(initial=0)) + 1, np.bool_)
     there[points] = True

@@ -15,9 +15,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.engine.search.ngrams import Codes, ngrams_of
+from omnigraph.engine.search.ngrams import ngrams_of
 from omnigraph.storage.tables.text_tokens import tokens_of_plain_words, tokens_of_words
 from omnigraph.tokenizer import ENGLISH, Tokenizer
+
+Codes = npt.NDArray[np.int32]
 
 #: Bytes of text that are cut at once; the arrays that this takes are many times as large.
 _BLOCK_BYTES = 16 << 20

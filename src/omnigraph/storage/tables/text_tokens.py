@@ -60,9 +60,15 @@ def tokens_of(text: str, tokenizer: Tokenizer = ENGLISH) -> Places:
 
 def folded(text: str, tokenizer: Tokenizer) -> str:
     """A whole text as its n-grams have it: in lower case and without accents, character by character."""
-    filters = {name: lance_parameters(tokenizer)[name] for name in ("lower_case", "ascii_folding")}
-    off = {"stem": False, "remove_stop_words": False, "max_token_length": None}
-    found = lance.tokenize(text, base_tokenizer="raw", **filters, **off)
+    found = lance.tokenize(
+        text,
+        base_tokenizer="raw",
+        max_token_length=None,
+        lower_case=tokenizer.lower_case,
+        stem=False,
+        remove_stop_words=False,
+        ascii_folding=tokenizer.ascii_folding,
+    )
     return found[0].text if found else ""
 
 
