@@ -157,7 +157,10 @@ FEED_MAX_COMMITS: Final = 512
 #: Longest cursor or page token, in characters.
 FEED_TOKEN_CHARACTERS: Final = 4_096
 
-# search across types
+# search
+
+#: Different tokens in the text of a `fuzzy`: each one is measured against all tokens of a column.
+FUZZY_TOKENS: Final = 1_000
 
 #: Hits that one search across types gives, at most, and places of each ranking that count in it.
 SEARCH_HITS: Final = 1_000

@@ -29,6 +29,7 @@ from omnigraph.integers import INTEGER_BOUNDS
 from omnigraph.query import typed as t
 from omnigraph.query.typed.walk import variables_in_predicate
 from omnigraph.schema.catalog import Catalog, PropertyType, Scalar
+from omnigraph.tokenizer import Tokenizer
 from tests.oracle import texts
 
 Row: TypeAlias = dict[str, Any]
@@ -408,7 +409,10 @@ class _Evaluation:
         if text is None or query is None:
             return None
         edits = 2 if test.max_edits is None else self.value(test.max_edits, assignment)
-        return texts.matches(test.function, text, query, edits)
+        return texts.matches(test.function, text, query, edits, self.tokenizer(test.field))
+
+    def tokenizer(self, field: t.PropertyRef) -> Tokenizer:
+        return self.data.catalog.nodes[field.variable.type_name].properties[field.property].tokenizer
 
     # Values.
 
@@ -450,7 +454,8 @@ class _Evaluation:
         key = (score.field.variable.type_name, score.field.property, query)
         if key not in self._scores:
             every = self.rows_of(score.field.variable)
-            found = texts.bm25([each[score.field.property] for each in every], query)
+            column = [each[score.field.property] for each in every]
+            found = texts.bm25(column, query, self.tokenizer(score.field))
             self._scores[key] = dict(zip((each["id"] for each in every), found, strict=True))
         return self._scores[key][row["id"]]
 

@@ -1,7 +1,7 @@
 """Text search as its definition reads: a tokenizer of its own, BM25, phrases and edit distance, one text at a time.
 
 Stems are a list, so that nothing here shares code with the engine's tokenizer: the words of generated texts are in it,
-and any other word is its own stem. The same holds for stop words.
+and any other word is its own stem. The same holds for stop words. Of languages only English is known.
 """
 
 from __future__ import annotations
@@ -10,14 +10,27 @@ import math
 import unicodedata
 from collections.abc import Sequence
 
+from omnigraph.tokenizer import ENGLISH, Tokenizer
+
 STEMS = {"trees": "tree", "running": "run", "runs": "run", "foxes": "fox", "states": "state", "stated": "state",
          "quickly": "quick", "dogs": "dog"}  # fmt: skip
 STOP_WORDS = {"the", "of", "and", "a", "is", "it", "can"}
-LONGEST = 39  # bytes
 
 
-def tokens(text: str) -> list[tuple[str, int]]:
-    """The tokens of a text with their places; dropped words take a place."""
+def folded(text: str, how: Tokenizer) -> str:
+    """A text in lower case and without accents, as far as that is wanted."""
+    lower = text.lower() if how.lower_case else text
+    if not how.ascii_folding:
+        return lower
+    return "".join(c for c in unicodedata.normalize("NFD", lower) if not unicodedata.combining(c))
+
+
+def tokens(text: str, how: Tokenizer = ENGLISH) -> list[tuple[str, int]]:
+    """The tokens of a text with their places; dropped words take a place, n-grams have none."""
+    if how.ngrams is not None:
+        sizes = range(how.ngrams.low, how.ngrams.high + 1)
+        parts = (text[at : at + size] for at in range(len(text)) for size in sizes if at + size <= len(text))
+        return [(folded(part, how), 0) for part in parts]
     words, word = [], ""
     for character in [*text, " "]:
         if character.isalnum():
@@ -27,16 +40,16 @@ def tokens(text: str) -> list[tuple[str, int]]:
             word = ""
     found = []
     for place, each in enumerate(words):
-        stem = STEMS.get(each.lower(), each.lower())
-        if len(each.encode()) <= LONGEST and each.lower() not in STOP_WORDS:
-            found.append(
-                ("".join(c for c in unicodedata.normalize("NFD", stem) if not unicodedata.combining(c)), place)
-            )
+        spelt = each.lower() if how.lower_case else each
+        if len(each.encode()) < how.max_token_length and not (how.stop_words and spelt in STOP_WORDS):
+            found.append((folded(STEMS.get(spelt, spelt) if how.stem else spelt, how), place))
     return found
 
 
-def matches(function: str, text: str, query: str, edits: int) -> bool:
-    held, wanted = tokens(text), tokens(query)
+def matches(function: str, text: str, query: str, edits: int, how: Tokenizer = ENGLISH) -> bool:
+    held, wanted = tokens(text, how), tokens(query, how)
+    if function == "match_text" and how.ngrams is not None:
+        return query != "" and folded(query, how) in folded(text, how)
     if function == "fuzzy":
         return any(distance(have, want) <= edits for have, _ in held for want, _ in wanted)
     if function == "match_text" and wanted:
@@ -45,12 +58,12 @@ def matches(function: str, text: str, query: str, edits: int) -> bool:
     return bool({have for have, _ in held} & {want for want, _ in wanted})
 
 
-def bm25(texts: Sequence[str | None], query: str) -> list[float | None]:
+def bm25(texts: Sequence[str | None], query: str, how: Tokenizer = ENGLISH) -> list[float | None]:
     """The score of each text among all texts; None where no token of the query is."""
-    held = [[token for token, _ in tokens(text or "")] for text in texts]
+    held = [[token for token, _ in tokens(text or "", how)] for text in texts]
     filled = [each for each in held if each]
     average = sum(map(len, filled)) / max(len(filled), 1)
-    wanted = [token for token, _ in tokens(query)]
+    wanted = [token for token, _ in dict.fromkeys(tokens(query, how))]
     scores: list[float | None] = []
     for own in held:
         total = None

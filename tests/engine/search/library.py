@@ -17,8 +17,11 @@ from tests.oracle.naive import GraphData, Row, narrow
 from tests.oracle.texts import STEMS
 
 SCHEMA = """
-node Doc { slug: String @key  body: String? @index  year: I32  vec: Vector(3)? @index }
-node Author { name: String @key  bio: String? }
+node Doc {
+    slug: String @key  body: String? @index  year: I32  vec: Vector(3)? @index
+    note: String? @index @fulltext(english, stem=false, stop_words=false, lower_case=false, ascii_folding=false)
+}
+node Author { name: String @key  bio: String? @fulltext(ngram, min=2, max=3) }
 edge Wrote: Author -> Doc
 edge Cites: Doc -> Doc
 """
@@ -63,6 +66,7 @@ class Library:
                 "body": body,
                 "year": random.randrange(2000, 2004),
                 "vec": vector,
+                "note": random.choice([body, None, random_text(random, 4)]),
             }
         for number in range(authors):
             name = f"a{number}"
@@ -84,6 +88,23 @@ class Library:
         for rows in (self.wrote, self.cites):
             for each in [row for row in rows.values() if gone in (row["src"], row["dst"])]:
                 del rows[each["id"]]
+
+    def fork(self, random: Random, name: str) -> None:
+        """A branch that changes some documents while main changes others, and is merged."""
+        even, odd = (sorted(slug for slug in self.docs if int(slug[1:]) % 2 == rest) for rest in (0, 1))
+        self.graph.branches.create(name)
+        for branch, slugs, new in ((name, even, 900), ("main", odd, 901)):
+            new += 2 * random.randrange(40)
+            changed = {
+                slug: {**self.docs[slug], "body": random_text(random), "note": random_text(random, 3)}
+                for slug in [*random.sample(slugs, min(2, len(slugs)))]
+            }
+            like = self.docs[random.choice(slugs or sorted(self.docs))]
+            changed[f"d{new}"] = {**like, "id": f"d{new}", "slug": f"d{new}", "body": random_text(random)}
+            self._write(branch, {"Doc": changed})
+            self.docs |= changed
+        self.graph.branches.merge(name, into="main")
+        self.graph.branches.delete(name)
 
     def _write(self, branch: str | None, rows: Mapping[str, Mapping[str, Row]]) -> None:
         changes = []
@@ -146,3 +167,68 @@ def random_question(random: Random) -> tuple[str, dict[str, Any]]:
         "v": [random.choice([0.0, 1.0, 0.25])] * 3,
     }
     return f"{HEAD}{{ {random.choice(QUESTIONS)} }}", params
+
+
+_CONDITIONS = (
+    "search($d.body, $t)",
+    "search($d.body, $t) = false",
+    "search($d.note, $t)",
+    "match_text($d.note, $t)",
+    "match_text($d.body, $t)",
+    "fuzzy($d.body, $t, 1)",
+    "fuzzy($d.note, $t, 2)",
+    "search($d.body, $t) or $d.year = $y",
+    "not { search($d.note, $t) }",
+    "not { $d cites $c  search($c.body, $t) }",
+    "not { $b wrote $d  match_text($b.bio, $p) }",
+    "$d.year > $y",
+    "$d.year = $y",
+    "$d.year != $y",
+    "$d.note is null",
+)
+_AUTHOR_CONDITIONS = (
+    "match_text($a.bio, $p)",
+    "search($a.bio, $p)",
+    "search($a.bio, $p) = false",
+    "fuzzy($a.bio, $p, 0)",
+)
+_WAYS = (  # what is matched, the other columns, and whether an author is there
+    ("$d: Doc", "", False),
+    ("$d: Doc  $d cites $e", ", $e.slug as e", False),
+    ("$e: Doc  $e cites $d", ", $e.slug as e", False),
+    ("$e: Doc  $e cites{1,2} $d", ", $e.slug as e", False),
+    ("$d: Doc  $a wrote $d", ", $a.name as n", True),
+    ("$a: Author  $a wrote $d", ", $a.name as n", True),
+    ("$a: Author  $a wrote $e  $e cites $d", ", $a.name as n, $e.slug as e", True),
+)
+_SCORES = (
+    "bm25($d.body, $t)",
+    "bm25($d.note, $t)",
+    "nearest($d.vec, $v)",
+    "rrf(bm25($d.body, $t), nearest($d.vec, $v))",
+    "rrf(nearest($d.vec, $v), bm25($d.note, $t), 7)",
+    "rrf(bm25($d.body, $t), bm25($d.note, $t))",
+)
+
+
+def composed_question(random: Random) -> tuple[str, dict[str, Any]]:
+    """A pattern, conditions, a return and an order, each by chance."""
+    way, columns, has_author = random.choice(_WAYS)
+    conditions = random.sample(_CONDITIONS, random.randrange(3))
+    if has_author and random.random() < 0.4:
+        conditions.append(random.choice(_AUTHOR_CONDITIONS))
+    limit = f"limit {random.randrange(1, 9)}{random.choice(['', ' offset 1', ' offset 3'])}"
+    score = random.choice((*_SCORES, None, None))
+    if score is None:
+        names = ", ".join(part.split(" as ")[1] for part in columns.split(", ")[1:])
+        order = f"order {{ s{', ' + names if names else ''} }} {random.choice(['', limit])}"
+        columns += random.choice(["", ", bm25($d.body, $t) as b"])
+    elif score.startswith("bm25") and random.random() < 0.5:
+        columns += f", {score} as b"
+        order = f"order {{ {random.choice(['b', 'b desc', score])} }} {random.choice(['', limit])}"
+    else:
+        order = f"order {{ {score} }} {limit}"
+        columns += random.choice(["", f", {score} as f"])
+    body = f"match {{ {way}  {'  '.join(conditions)} }} return {{ $d.slug as s{columns} }} {order}"
+    params = random_question(random)[1] | {"p": random_text(random, 1)[: random.randrange(1, 6)]}
+    return f"query q($t: String, $p: String, $y: I32, $v: Vector(3)) {{ {body} }}", params

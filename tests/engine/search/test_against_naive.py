@@ -11,7 +11,7 @@ import pytest
 
 from omnigraph.engine.graph_view import GraphView
 from omnigraph.engine.search.text_index import TextIndex
-from tests.engine.search.library import HEAD, QUESTIONS, Library, assert_same, random_question
+from tests.engine.search.library import HEAD, QUESTIONS, Library, assert_same, composed_question, random_question
 
 ROUNDS = 40
 
@@ -38,6 +38,42 @@ def test_search_answers_as_the_naive_evaluator_while_the_graph_changes(tmp_path:
             if number == 2:
                 library.grow(random, 10, 2, 3)
     assert rows > 100
+
+
+def ask_while_everything_changes(place: Path, seed: int, rounds: int, questions: int) -> int:
+    """Composed questions about the newest state and an older one, between changes of every kind; the rows seen."""
+    random = Random(seed)
+    library = Library(place)
+    library.grow(random, 24, 4, 10)
+    past: list[tuple[str, Any]] = []
+    rows = 0
+    with library.graph as graph:
+        for number in range(rounds):
+            for _ in range(questions):
+                text, params = composed_question(random)
+                rows += assert_same(graph, library.data(), text, params)
+                if past:
+                    commit, data = random.choice(past)
+                    rows += assert_same(graph, data, text, params, at=commit)
+            past.append((graph.commits.head().id, copy.deepcopy(library.data())))
+            library.fork(random, f"b{number}") if number % 3 == 1 else library.touch(random)
+            if number % 3 == 2:
+                library.grow(random, 6, 2, 3)
+            if number % 4 == 0:
+                graph.optimize()
+            if number % 4 == 2:
+                graph.ensure_indices()
+    return rows
+
+
+def test_composed_questions_are_answered_as_by_the_naive_evaluator(tmp_path: Path) -> None:
+    assert ask_while_everything_changes(tmp_path / "g", seed=20, rounds=4, questions=25) > 100
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("seed", range(6))
+def test_thousands_of_composed_questions(tmp_path: Path, seed: int) -> None:
+    assert ask_while_everything_changes(tmp_path / "g", seed, rounds=12, questions=60) > 1000
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

@@ -1,9 +1,12 @@
 """Which words of a vocabulary are within a number of edits of a word: one character inserted, left out or replaced.
 
-Myers' bit-parallel algorithm, one step per character for all words of a length at once.
+Myers' bit-parallel algorithm, one step per character for all words of a length at once. A word that was found near one
+pattern is not measured against the others.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -14,18 +17,24 @@ import pyarrow.compute as pc
 _LONGEST = 63
 
 
-def within(words: pa.Array, pattern: str, edits: int) -> npt.NDArray[np.bool_]:
-    """Which words are at most so many edits away from a pattern."""
-    near = np.zeros(len(words), np.bool_)
-    if edits == 0 or len(pattern) > _LONGEST:
-        return np.asarray(pc.equal(words, pattern).to_numpy(zero_copy_only=False), np.bool_)
+def within(words: pa.Array, patterns: Sequence[str], edits: int) -> npt.NDArray[np.bool_]:
+    """Which words are at most so many edits away from one of some patterns."""
+    near = np.asarray(pc.is_in(words, value_set=pa.array(patterns, pa.string())).to_numpy(zero_copy_only=False))
+    measured = [pattern for pattern in patterns if len(pattern) <= _LONGEST] if edits else []
+    if not measured:
+        return near
+    near = near.copy()
     lengths = np.asarray(pc.utf8_length(words).to_numpy(zero_copy_only=False), np.int64)
-    candidates = np.flatnonzero(np.abs(lengths - len(pattern)) <= edits)
-    for length in np.unique(lengths[candidates]).tolist():
-        group = candidates[lengths[candidates] == length]
-        text = "".join(words.take(pa.array(group)).to_pylist())
-        characters = np.frombuffer(text.encode("utf-32-le"), np.uint32).reshape(len(group), length)
-        near[group] = _distances(characters, pattern) <= edits
+    reach = {length + edit for length in set(map(len, measured)) for edit in range(-edits, edits + 1)}
+    for length in sorted(reach & set(np.unique(lengths).tolist())):
+        rest = np.flatnonzero((lengths == length) & ~near)
+        text = "".join(words.take(pa.array(rest)).to_pylist())
+        characters = np.frombuffer(text.encode("utf-32-le"), np.uint32).reshape(len(rest), length)
+        for pattern in measured:
+            if len(rest) and abs(len(pattern) - length) <= edits:
+                found = _distances(characters, pattern) <= edits
+                near[rest[found]] = True
+                rest, characters = rest[~found], characters[~found]
     return near
 
 

@@ -49,6 +49,8 @@ class SearchRequest:
         text = given.text(words, "what to search for")
         if not text.strip():
             raise InputError("there are no words to search for")
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            raise InputError("what to search for expects Unicode text, got a lone surrogate")
         names = None if types is None else given.texts(types, "types")
         return SearchRequest(
             text,

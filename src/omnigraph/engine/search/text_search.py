@@ -14,12 +14,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from omnigraph import limits
 from omnigraph.engine.position_deltas import Positions
 from omnigraph.engine.search.bm25 import Scores
 from omnigraph.engine.search.edit_distance import within
 from omnigraph.engine.search.ngrams import contains
 from omnigraph.engine.search.text_index import TextHits, TextIndex
 from omnigraph.engine.search.words import Vocabulary, blocks, token_stream
+from omnigraph.errors import ResourceLimitExceeded
 from omnigraph.storage.tables.text_tokens import Places, tokens_of
 from omnigraph.tokenizer import ENGLISH, Tokenizer
 
@@ -102,7 +104,10 @@ class TextSearch:
             case "bm25":
                 return self.index.ranked(tokens)
             case "fuzzy":
-                return self.index.with_chosen(lambda words: _similar(words, list(tokens), edits))
+                if len(tokens) > limits.FUZZY_TOKENS:
+                    hint = "search takes any number of them"
+                    raise ResourceLimitExceeded("tokens of a fuzzy text", len(tokens), limits.FUZZY_TOKENS, hint=hint)
+                return self.index.with_chosen(lambda words: within(words, list(tokens), edits))
             case "match_text" if self.index.tokenizer.ngrams is not None and query:
                 among = self.index.with_all(tokens) if tokens else self.index.with_text()
                 return self._containing(query, among.positions)
@@ -141,13 +146,6 @@ class TextSearch:
 def _counted(query: Places) -> Counter[str]:
     """How often each token is in a query, in its order. At one place it counts once, and so does an n-gram."""
     return Counter(token for token, _ in dict.fromkeys(query))
-
-
-def _similar(words: pa.Array, tokens: list[str], edits: int) -> Flags:
-    near = np.zeros(len(words), np.bool_)
-    for token in tokens:
-        near |= within(words, token, edits)
-    return near
 
 
 def _places(hits: TextHits, positions: Positions) -> Positions:
