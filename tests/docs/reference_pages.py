@@ -129,6 +129,7 @@ SETTINGS = {
         "Seconds that a lease on an old state, or a claim on staged files, lasts without renewal. A reader that is "
         "stopped for longer may find its state cleaned up.",
     ),
+    "NO_COLOR": ("", "With any value, `omnigraph search` shows what matched without bold letters."),
     "OMNIGRAPH_FSYNC": (
         "1",
         "`0` does not sync local commits to the disk. For tests: a power cut can lose data.",

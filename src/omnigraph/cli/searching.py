@@ -47,7 +47,7 @@ def register_search(app: typer.Typer) -> None:
 
 
 def _is_coloured() -> bool:
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
 def _lines(found: SearchResult, bold: tuple[str, str]) -> Iterator[str]:

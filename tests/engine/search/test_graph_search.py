@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -132,7 +133,7 @@ def test_the_order_is_the_one_that_is_defined(tmp_path: Path) -> None:
             assert own == naive(rows, words)
 
 
-def naive(rows: dict[str, tuple[str, list[dict[str, str]]]], words: str) -> list[tuple[str, str, float]]:
+def naive(rows: dict[str, tuple[str, list[dict[str, str]]]], words: str) -> list[tuple[str, str, Any]]:
     fused: dict[tuple[str, str], float] = {}
     best: dict[tuple[str, str], float] = {}
     for name, (key, every) in rows.items():
