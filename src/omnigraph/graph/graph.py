@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from omnigraph.history.undo import UndoResult
     from omnigraph.progress import Progress
     from omnigraph.query.lint_queries import LintReport
+    from omnigraph.query.parameters import TextEmbedder
     from omnigraph.query.typed import TextVector
     from omnigraph.storage.recovery.audit import Recovery
     from omnigraph.upkeep.cleanup.cleanup_result import CleanupResult
@@ -900,7 +901,7 @@ class Graph:
         """
         if self._is_closed:
             raise GraphClosed(f"{self.uri} was closed", hint="open it again with omnigraph.open")
-        return GraphInternals(self._store, self._schemas, self._mode, self._actor)
+        return GraphInternals(self._store, self._schemas, self._mode, self._actor, self._vectors_of)
 
     @property
     def is_committing(self) -> bool:
@@ -979,12 +980,14 @@ class GraphInternals:
     Attributes:
         mode: ``rw`` or ``ro``.
         actor: author of the commits of this handle.
+        embedder: makes the vectors of texts that queries compare with vectors.
     """
 
     store: GraphStore
     schemas: SchemaRegistry
     mode: OpenMode
     actor: str | None
+    embedder: TextEmbedder
 
     def reader(self) -> GraphStore:
         """The storage, to read from it.

@@ -56,7 +56,7 @@ class TextSearch:
     def ranked(self, query: str, wanted: int | None = None) -> TextHits:
         """Rows that hold at least one token of a query, with their BM25 scores; the best of them if that is enough."""
         if wanted is not None:
-            return self.index.ranked(_counted(tokens_of(query)), wanted)
+            return self.index.ranked(query_tokens(query), wanted)
         return self._once("bm25", query, 0)
 
     def flags(self, hits: TextHits, positions: Positions | None) -> Flags:
@@ -71,7 +71,7 @@ class TextSearch:
         """The BM25 scores of rows, not-a-number for those without a token of the query."""
         wanted = np.arange(self._size) if positions is None else positions
         if len(wanted) * _LOOKUP_SHARE < self._size:
-            return self.index.scores_at(_counted(tokens_of(query)), wanted)
+            return self.index.scores_at(query_tokens(query), wanted)
         hits = self.ranked(query)
         assert hits.scores is not None
         place = _places(hits, wanted)
@@ -120,8 +120,12 @@ class TextSearch:
         return TextHits(np.concatenate(found))
 
 
-def _counted(query: Places) -> Counter[str]:
+def query_tokens(query: str) -> Counter[str]:
     """How often each token is in a query, in its order."""
+    return _counted(tokens_of(query))
+
+
+def _counted(query: Places) -> Counter[str]:
     return Counter(token for token, _ in query)
 
 
