@@ -725,6 +725,7 @@ class Graph:
         rows: int | None = None,
         reembed: bool = False,
         retry_failed: bool = False,
+        engine: Engine = "auto",
         progress: bool | Callable[[Progress], None] | None = None,
     ) -> EmbedResult:
         """Make the vectors that properties with ``@embed`` lack, by the provider of the environment: of rows without
@@ -738,6 +739,8 @@ class Graph:
             rows: rows of one commit.
             reembed: also rows whose vector came with the data or was made by another model.
             retry_failed: also rows whose text the provider refused before.
+            engine: ``embedded`` asks the provider from this process, ``spark`` from the executors of Spark, ``auto``
+                from there when more than 65,536 rows may need a vector and Spark is installed.
             progress: as for `load`.
 
         Raises:
@@ -749,10 +752,11 @@ class Graph:
             EmbedResult(0 rows embedded in 0 commits on main, 0 failed)
         """
         from omnigraph.embed.managed.start_run import embed_request, run_embedding
+        from omnigraph.graph.engines import embed_engine
 
         wanted = embed_request(known_branch(branch), types, limit, budget, rows, self._actor)
         wanted = replace(wanted, reembed=reembed, retry_failed=retry_failed)
-        return run_embedding(self._writer(), self._schemas, wanted, progress)
+        return run_embedding(self._writer(), self._schemas, wanted, embed_engine(engine), progress)
 
     def stats(self, branch: str = ids.MAIN, *, embeddings: bool = False) -> GraphStats:
         """How big the graph is and how it lies in its files: rows, fragments, bytes and index coverage of the tables of

@@ -1,0 +1,21 @@
+"""The process that embeds the texts of a graph on Spark and dies, or whose workers die; started with the address."""
+
+from __future__ import annotations
+
+import sys
+
+import omnigraph as og
+from omnigraph import failpoints
+from omnigraph import spark as ogs
+
+
+def main(uri: str, driver_failpoints: str) -> None:
+    ogs.session("local[2,4]", **{"spark.driver.memory": "1g", "spark.sql.shuffle.partitions": "2"})
+    failpoints.arm(driver_failpoints)
+    with og.open(uri) as graph:
+        done = graph.embed(rows=4, engine="spark")
+    print(done.embedded, done.reused, done.engine)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
