@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
 import time
@@ -15,6 +16,7 @@ import omnigraph as og
 from omnigraph import limits
 from omnigraph.errors import InputError, ProviderRefused
 from omnigraph.spark import embedding_tasks
+from tests.support.command_line import EXECUTABLE
 from tests.support.embedding_server import KEY, EmbeddingServer, Misbehaviour, embedding_server
 from tests.support.spark_job import run_child
 
@@ -158,7 +160,22 @@ def test_auto_takes_spark_for_many_rows_only(
             graph.embed(engine="both")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("point", ["embed.after_commit", "embed.after_facts", "write.after_sidecar"])
+def test_the_command_asks_from_spark(tmp_path: Path, provider: EmbeddingServer, spark: SparkSession) -> None:
+    notes(tmp_path / "g").close()
+    words = ("embed", "--store", str(tmp_path / "g"), "--engine", "spark", "--json", "--quiet")
+    child = run_child([str(EXECUTABLE), *words])
+    shown = json.loads(child.stdout)
+    assert (shown["engine"], shown["embedded"], len(provider.texts)) == ("spark", ROWS, ROWS)
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        "embed.after_commit",
+        pytest.param("embed.after_facts", marks=pytest.mark.torture),
+        pytest.param("write.after_sidecar", marks=pytest.mark.torture),
+    ],
+)
 def test_a_killed_driver_is_continued_without_asking_again(
     point: str, tmp_path: Path, provider: EmbeddingServer, spark: SparkSession
 ) -> None:
