@@ -42,5 +42,5 @@ CommitKind: TypeAlias = Literal[
     "cleanup",
 ]
 
-#: What runs a load or a merge.
+#: What runs a load, a merge, upkeep or an embedding.
 Engine: TypeAlias = Literal["auto", "embedded", "spark"]

@@ -129,6 +129,13 @@ EMBEDDING_REQUEST_CHARACTERS: Final = 400_000
 #: provider's work, and few enough commits for a large table.
 EMBEDDING_COMMIT_ROWS: Final = 1_024
 
+#: Texts that a run of `embed` holds at once, in bytes; on Spark the vectors of as many rows have this size too.
+EMBEDDING_TEXT_BYTES: Final = 64 * 1024**2
+
+#: A run of `embed` that may make more vectors than this asks the provider from Spark, if there is one; fewer are made
+#: before Spark has started.
+SPARK_EMBED_ROWS: Final = 65_536
+
 #: Longest answer of an embedding provider, in bytes. It is held as a whole.
 EMBEDDING_ANSWER_BYTES: Final = 64 * 1024**2
 

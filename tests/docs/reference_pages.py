@@ -22,7 +22,7 @@ _ALIASES = {
     "ProgressListener": "A function that is told about the progress of a load; takes a `Progress`.",
     "errors": "Every error, as one tree of classes.",
     "CommitKind": "What a commit did: `init`, `mutation`, `load`, `merge`, `schema_change` and so on.",
-    "Engine": "What runs a load or a merge: `auto`, `embedded` or `spark`.",
+    "Engine": "What runs a load, a merge, upkeep or an embedding: `auto`, `embedded` or `spark`.",
     "AbsentColumns": "What a merging load does with properties that its input lacks: `replace` or `keep`.",
     "ExportFormat": "What an export writes: `jsonl`, `parquet` or `csv`.",
     "TooFineTimes": "What a load does with times finer than a millisecond: `exact` refuses, `round` rounds.",

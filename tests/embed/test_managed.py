@@ -477,8 +477,9 @@ def test_the_command_embeds_a_store_and_stats_count(graph: og.Graph, env: Embedd
     shell = CommandLine(Path(graph.uri).parent, os.environ)
     said = shell.ok("embed", "--store", graph.uri, "--limit", "2", "--quiet")
     assert said.out == "embedded 2 rows on main in 1 commit\nstopped by --limit; run it again to go on\n"
-    shown = shell.ok("embed", "--store", graph.uri, "--type", "Note", "--json", "--quiet").json
+    shown = shell.ok("embed", "--store", graph.uri, "--type", "Note", "--engine", "embedded", "--json", "--quiet").json
     assert (shown["embedded"], shown["failed"], shown["model"], len(shown["commits"])) == (2, 1, "m1", 1)
+    assert shown["engine"] == "embedded"
     lines = shell.ok("stats", graph.uri, "--embeddings").out
     assert "Note.vec   | body |       0 |     4 |     0 |      1 |     0" in lines
     assert "failed: 1 text of Note.vec: refused with status 400" in lines

@@ -157,7 +157,7 @@ class _Evaluation:
         names = [column.name for column in query.columns]
         raw = self.groups(found) if query.is_aggregated else [self.projected(each) for each in found]
         if query.distinct:
-            raw = list({_frozen(row): row for row in reversed(raw)}.values())[::-1]
+            raw = list({_frozen(row): row for row in raw}.values())  # where the first of its equals was
         keys: list[tuple[Any, ...]] = []
         if query.order and order == "none":
             raw = self.sorted_by_columns(raw)

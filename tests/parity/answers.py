@@ -13,11 +13,15 @@ from tests.engine.running import json_rows
 
 
 def spark_rows(
-    graph: og.Graph, text: str, params: Mapping[str, Any] | None = None, at: str | None = None
+    graph: og.Graph,
+    text: str,
+    params: Mapping[str, Any] | None = None,
+    at: str | None = None,
+    branch: str | None = None,
 ) -> list[dict[str, Any]]:
     """Rows as JSON shows them."""
     query = check_read(parse_queries(text).find(), graph.catalog)
-    table = ogs.query(graph, text, params=params, at=at).toArrow()
+    table = ogs.query(graph, text, params=params, at=at, branch=branch).toArrow()
     answer = Result(
         table,
         [column.name for column in query.columns],

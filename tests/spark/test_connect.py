@@ -19,6 +19,8 @@ from omnigraph.spark.session import _connect
 from tests.support.spark_job import CHILD_SECONDS, SCHEMA, counts, run_child, write_input
 from tests.support.waiting import wait_until
 
+MOCK = {"OMNIGRAPH_EMBEDDINGS_MOCK": "1"}
+
 CLIENT = """
 import sys
 from pathlib import Path
@@ -26,6 +28,7 @@ import omnigraph as og
 from omnigraph import limits
 from omnigraph import spark as ogs
 
+NOTES = 'node Note { slug: String @key  body: String?  vec: Vector(4)? @embed("body") }'
 address, uri, folder, out = sys.argv[1:]
 spark = ogs.session(address)
 assert ogs.session(address) is spark
@@ -45,6 +48,12 @@ with og.open(uri) as graph:
     print("read", frame.where("name = 'ann'").count())
     text = 'query q() { match { $p: Person  $p worksAt $f } return { $f.name as firm, count($p) as people } }'
     print("query", ogs.query(graph, text).count())
+    text = 'query q() { match { $p: Person } return { $p.name as n } order { bm25($p.name, "p1") } limit 1 }'
+    print("search", ogs.query(graph, text).collect()[0]["n"] == graph.query(text).rows()[0]["n"])
+    with og.init(out + ".notes", NOTES) as notes:
+        notes.load({"Note": [{"slug": slug, "body": slug} for slug in "abc"]}, "append")
+        done = notes.embed(engine="spark")
+        print("embed", done.embedded, done.engine)
     more = spark.createDataFrame([("bea", "c")], "name string, mark string")
     more.write.format("omnigraph").option("type", "Person").mode("append").save(uri)
     print("written", graph.snapshot().count("Person"))
@@ -104,19 +113,21 @@ def connect_server(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.timeout(CHILD_SECONDS)
-def test_a_graph_is_loaded_merged_read_asked_written_and_exported_over_spark_connect(
+def test_a_graph_is_loaded_merged_read_asked_embedded_written_and_exported_over_spark_connect(
     tmp_path: Path, connect_server: str
 ) -> None:
     folder = write_input(tmp_path / "in", "j1")
     with og.init(tmp_path / "g", SCHEMA) as graph:
         out = tmp_path / "out.jsonl"
-        child = run_child([sys.executable, "-c", CLIENT, connect_server, graph.uri, str(folder), str(out)])
+        child = run_child([sys.executable, "-c", CLIENT, connect_server, graph.uri, str(folder), str(out)], **MOCK)
         assert child.stdout.splitlines() == [
             "files 24 spark",
             "refused conflict.key",
             "merge {'inserted': 1, 'updated': 1, 'deleted': 0}",
             "read 1",
             "query 4",
+            "search True",
+            "embed 3 spark",
             "written 6",
             "a Spark session on Spark Connect is running, so none can be started on local[2]",
         ], child.stderr[-3000:]

@@ -10,7 +10,7 @@ import typer
 
 from omnigraph import ids
 from omnigraph.cli.addressing import Accepts
-from omnigraph.cli.arguments import existing_data, existing_text, writable_file
+from omnigraph.cli.arguments import Engine, existing_data, existing_text, writable_file
 from omnigraph.cli.command import Invocation, Json, command
 from omnigraph.cli.error_text import Interrupted, UsageError
 from omnigraph.cli.printing import counted, print_json
@@ -38,7 +38,7 @@ RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Also texts th
 
 
 def register_embed(app: typer.Typer) -> None:
-    @command(app, "embed", Accepts.WRITE)
+    @command(app, "embed", Accepts.WRITE, data_frames=True)
     def embed(
         cli: Invocation,
         seed: Seed = None,
@@ -54,13 +54,14 @@ def register_embed(app: typer.Typer) -> None:
         budget: Budget = None,
         rows: Rows = None,
         retry_failed: RetryFailed = False,
+        engine: Annotated[Engine | None, typer.Option("--engine", help="This process, or Spark for many rows.")] = None,
         json: Json = False,
     ) -> None:
         """Make the vectors that a graph lacks (--store), or a file of JSON lines (--input, --output, --spec)."""
         files = _Files(seed, input, output, spec)
         if files.are_given or clean or select:
             of_a_graph = {"--branch": branch, "--limit": limit, "--budget": budget, "--rows": rows}
-            of_a_graph |= {"--store": cli.flags.store, "--retry-failed": retry_failed or None}
+            of_a_graph |= {"--store": cli.flags.store, "--retry-failed": retry_failed or None, "--engine": engine}
             wrong = next((name for name, value in of_a_graph.items() if value is not None), None)
             if wrong is not None:
                 raise UsageError(f"{wrong} is for the vectors of a graph, and files are given", hint="choose one")
@@ -79,6 +80,7 @@ def register_embed(app: typer.Typer) -> None:
                     rows=rows,
                     reembed=reembed_all,
                     retry_failed=retry_failed,
+                    engine=(engine or Engine.AUTO).value,
                     progress=not cli.flags.quiet,
                 )
             except KeyboardInterrupt:

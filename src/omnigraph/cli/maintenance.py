@@ -42,7 +42,7 @@ def register_stats(app: typer.Typer) -> None:
 
 
 def register_optimize(app: typer.Typer) -> None:
-    @command(app, "optimize", Accepts.DIRECT)
+    @command(app, "optimize", Accepts.DIRECT, data_frames=True)
     def optimize(
         cli: Invocation,
         uri: Uri = None,

@@ -22,14 +22,13 @@ from omnigraph.engine.factorized_aggregation import Factor, matches, weigh
 from omnigraph.engine.grouping import Groups
 from omnigraph.engine.ordering import SortColumn, first_rows, sorted_rows
 from omnigraph.engine.position_deltas import Positions
-from omnigraph.engine.ranking import RankedBindings, ranked
+from omnigraph.engine.ranking import ranked
 from omnigraph.engine.result_table import column_of, number_of, page, projected, table_of, typed
 from omnigraph.query.plan.explain import expression_text
 from omnigraph.query.plan.logical_plan import Plan, TreeNode
 from omnigraph.query.typed import (
     Aggregate,
     Entity,
-    FusedScore,
     NodeId,
     Operand,
     OutputColumn,
@@ -58,19 +57,9 @@ def _by_rank(context: ExecutionContext, plan: Plan, bindings: BindingTable) -> p
     end = None if limit is None else skip + limit
     best = ranked(context, query, bindings, end)
     if query.is_aggregated or query.distinct:
-        output = (_aggregated if query.is_aggregated else _distinct)(context, plan, best.bindings)
+        output = (_aggregated if query.is_aggregated else _distinct)(context, plan, best)
         return output.table(np.arange(output.length)[skip:end])
-    chosen = best.bindings.take(np.arange(best.bindings.length)[skip:end])
-    return table_of([_ranked_column(context, plan, i, chosen, best) for i in range(len(plan.columns))], chosen.length)
-
-
-def _ranked_column(
-    context: ExecutionContext, plan: Plan, number: int, chosen: BindingTable, best: RankedBindings
-) -> pa.Array:
-    expression = plan.columns[number].expression
-    if isinstance(expression, FusedScore) and plan.rank is not None:
-        return pa.array(best.fused_scores(chosen.of(plan.rank.variable)))
-    return column_of(context, plan, number, chosen)
+    return projected(context, plan, best.take(np.arange(best.length)[skip:end]))
 
 
 def finish_tree(context: ExecutionContext, plan: Plan) -> pa.Table:
@@ -98,10 +87,10 @@ class _Output:
 
 
 def _distinct(context: ExecutionContext, plan: Plan, bindings: BindingTable) -> _Output:
-    """Different rows. Where the columns name their nodes, different nodes are enough."""
+    """Different rows, in the order of a ranking. Where the columns name their nodes, different nodes are enough."""
     expressions = [column.expression for column in plan.columns]
     used = {v.name: v for e in expressions for v in variables_in_expression(e)}
-    bindings = bindings.distinct(list(used))
+    bindings = bindings.distinct(list(used), in_order=plan.rank is not None)
     if not all(any(_names_node(context, e, v) for e in expressions) for v in used.values()):
         columns = [column_of(context, plan, number, bindings) for number in range(len(expressions))]
         firsts = grouping.group(columns, bindings.length).examples if bindings.length else np.zeros(0, np.int64)

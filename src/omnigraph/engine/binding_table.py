@@ -53,14 +53,18 @@ class BindingTable:
         base = self.take(rows)
         return BindingTable(base.length, {**base.columns, variable.name: positions}, base.outer, base.rows)
 
-    def distinct(self, names: list[str]) -> BindingTable:
-        """Only these columns, equal bindings once. Which outer binding they extend counts as a column."""
+    def distinct(self, names: list[str], *, in_order: bool = False) -> BindingTable:
+        """Only these columns, equal bindings once. Which outer binding they extend counts as a column.
+
+        Args:
+            in_order: each stands where the first of its equals did; else anywhere.
+        """
         keys = [self.columns[name] for name in names]
         if self.rows is not None:
             keys.append(self.rows)
         if not keys:
             return BindingTable(min(self.length, 1))
-        first = _first_of_each(keys)
+        first = np.sort(_first_of_each(keys)) if in_order else _first_of_each(keys)
         columns = {name: self.columns[name][first] for name in names}
         return BindingTable(len(first), columns, self.outer, self.rows[first] if self.rows is not None else None)
 

@@ -22,6 +22,7 @@ from omnigraph.query.typed import (
     Compare,
     Constant,
     Distance,
+    FusedScore,
     IsIn,
     IsNull,
     KeyId,
@@ -33,6 +34,7 @@ from omnigraph.query.typed import (
     ParamRef,
     Predicate,
     PropertyRef,
+    Rank,
     TextMatch,
     TextScore,
     Variable,
@@ -123,6 +125,9 @@ def values(context: ExecutionContext, operand: Operand, bindings: BindingTable) 
     """A column of values for the bindings."""
     if isinstance(operand, Distance | TextScore):
         return _scores(context, operand, bindings.of(operand.field.variable))
+    if isinstance(operand, FusedScore):  # returned only where it ranks, so it is known
+        variable = operand.first.field.variable
+        return pa.array(context.ranking[Rank(operand, variable)].fused_scores(bindings.of(variable)))
 
     def fetch(variable: Variable, name: str) -> pa.Array:
         return context.rows(variable).values(name, bindings.of(variable))

@@ -41,18 +41,10 @@ class _BestRows:
     positions: Positions
     fused: Measures | None = None
 
-
-@dataclass(frozen=True, slots=True)
-class RankedBindings:
-    """Bindings in rank order."""
-
-    bindings: BindingTable
-    best: _BestRows
-
     def fused_scores(self, positions: Positions) -> Measures:
         """The fused scores of rows that survived."""
-        assert self.best.fused is not None
-        return self.best.fused[_places(self.best.positions, positions)]
+        assert self.fused is not None
+        return self.fused[_places(self.positions, positions)]
 
 
 def best_of_scan(context: ExecutionContext, step: RankedScan) -> Positions:
@@ -62,7 +54,7 @@ def best_of_scan(context: ExecutionContext, step: RankedScan) -> Positions:
     return _leading(context, step.rank, step.predicates, wanted).positions
 
 
-def ranked(context: ExecutionContext, query: TypedQuery, bindings: BindingTable, wanted: int | None) -> RankedBindings:
+def ranked(context: ExecutionContext, query: TypedQuery, bindings: BindingTable, wanted: int | None) -> BindingTable:
     """Keep the bindings of the best entities, best first; rows of one entity by the ids of their variables."""
     rank = query.rank
     assert rank is not None
@@ -73,6 +65,7 @@ def ranked(context: ExecutionContext, query: TypedQuery, bindings: BindingTable,
     else:
         among = np.unique(bindings.of(rank.variable))
         best = _best(context, rank, _Candidates(context, rank.variable, (), among), wanted)
+        context.ranking[rank] = best
     place = _places(best.positions, bindings.of(rank.variable))
     kept = bindings.take(place >= 0)
     keys = [pa.array(place[place >= 0])]
@@ -80,7 +73,7 @@ def ranked(context: ExecutionContext, query: TypedQuery, bindings: BindingTable,
     keys += [context.rows(v).values("id", kept.of(v)) for v in bound if kept.has(v) and v != rank.variable]
     table = pa.table(keys, names=[str(number) for number in range(len(keys))])
     order = pc.sort_indices(table, sort_keys=[(name, "ascending", "at_start") for name in table.column_names])
-    return RankedBindings(kept.take(np.asarray(order, np.int64)), best)
+    return kept.take(np.asarray(order, np.int64))
 
 
 def _leading(context: ExecutionContext, rank: Rank, predicates: tuple[Predicate, ...], wanted: int | None) -> _BestRows:

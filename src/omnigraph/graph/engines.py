@@ -1,4 +1,4 @@
-"""Which engine runs a load, a merge or upkeep: this process (``embedded``) or Spark.
+"""Which engine runs a load, a merge, an embedding or upkeep: this process (``embedded``) or Spark.
 
 With ``auto`` much data goes to Spark where pyspark and Java are installed; some MiB do not, whatever their format,
 because starting Spark takes seconds. No other module outside `spark/` and the command line imports it, and this one
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from omnigraph import limits
 from omnigraph.errors import InputError, InternalError, MissingExtra, OmniGraphError
@@ -24,6 +24,9 @@ from omnigraph.write.arrow_rows import is_rows
 from omnigraph.write.load.load_result import LoadResult
 from omnigraph.write.load.load_source import is_file
 
+if TYPE_CHECKING:
+    from omnigraph.embed.managed.ask_provider import EmbedEngine
+
 AUTO, EMBEDDED, SPARK = ENGINES = ("auto", "embedded", "spark")
 
 SparkLoad = Callable[..., LoadResult]
@@ -31,11 +34,13 @@ SparkLoad = Callable[..., LoadResult]
 
 @dataclass(frozen=True, slots=True)
 class SparkEngine:
-    """What Spark can do for a graph: `omnigraph.spark.load`, the work on the rows of a merge, and that of upkeep."""
+    """What Spark can do for a graph: `omnigraph.spark.load`, the work on the rows of a merge, that of upkeep, and
+    asking an embedding provider."""
 
     load: SparkLoad
     merge: merging.MergeEngines
     upkeep: Callable[[GraphStore], work_engine.UpkeepEngine]
+    embed: Callable[[GraphStore], EmbedEngine]
 
 
 def spark_load(engine: str, source: Any) -> SparkLoad | None:
@@ -86,6 +91,22 @@ def upkeep_engine(engine: str) -> work_engine.UpkeepEngines:
     return by_size
 
 
+def embed_engine(engine: str) -> Callable[[GraphStore, int], EmbedEngine]:
+    """Who asks the embedding provider: as was asked for, or with ``auto`` as suits the number of rows."""
+    from omnigraph.embed.managed.ask_provider import EmbeddedAsking
+
+    _check(engine)
+    if engine == SPARK:
+        spark = spark_engine()
+        return lambda store, rows: spark.embed(store)
+
+    def by_size(store: GraphStore, rows: int) -> EmbedEngine:
+        found = _spark_or_none() if engine == AUTO and rows > limits.SPARK_EMBED_ROWS else None
+        return found.embed(store) if found is not None else EmbeddedAsking()
+
+    return by_size
+
+
 def spark_engine() -> SparkEngine:
     """Spark, imported now.
 
@@ -97,6 +118,7 @@ def spark_engine() -> SparkEngine:
         from omnigraph.spark.session import require_spark
 
         require_spark()
+        from omnigraph.spark.embedding_tasks import spark_asking
         from omnigraph.spark.loading.spark_load import load
         from omnigraph.spark.spark_merge import spark_merge
         from omnigraph.spark.upkeep_tasks import spark_upkeep
@@ -107,7 +129,7 @@ def spark_engine() -> SparkEngine:
             f"the Spark engine cannot be imported: {type(cause).__name__}: {cause}",
             hint="repair the installation of pyspark, or pass engine='embedded'",
         ) from cause
-    return SparkEngine(load, spark_merge, spark_upkeep)
+    return SparkEngine(load, spark_merge, spark_upkeep, spark_asking)
 
 
 def _spark_or_none() -> SparkEngine | None:

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from omnigraph.history.undo import UndoResult
     from omnigraph.progress import Progress
     from omnigraph.query.lint_queries import LintReport
+    from omnigraph.query.parameters import TextEmbedder
     from omnigraph.query.typed import TextVector
     from omnigraph.storage.recovery.audit import Recovery
     from omnigraph.upkeep.cleanup.cleanup_result import CleanupResult
@@ -763,6 +764,7 @@ class Graph:
         rows: int | None = None,
         reembed: bool = False,
         retry_failed: bool = False,
+        engine: Engine = "auto",
         progress: bool | Callable[[Progress], None] | None = None,
     ) -> EmbedResult:
         """Make the vectors that properties with ``@embed`` lack, by the provider of the environment: of rows without
@@ -776,6 +778,8 @@ class Graph:
             rows: rows of one commit.
             reembed: also rows whose vector came with the data or was made by another model.
             retry_failed: also rows whose text the provider refused before.
+            engine: ``embedded`` asks the provider from this process, ``spark`` from the executors of Spark, ``auto``
+                from there when more than 65,536 rows may need a vector and Spark is installed.
             progress: as for `load`.
 
         Raises:
@@ -787,10 +791,11 @@ class Graph:
             EmbedResult(0 rows embedded in 0 commits on main, 0 failed)
         """
         from omnigraph.embed.managed.start_run import embed_request, run_embedding
+        from omnigraph.graph.engines import embed_engine
 
         wanted = embed_request(known_branch(branch), types, limit, budget, rows, self._actor)
         wanted = replace(wanted, reembed=reembed, retry_failed=retry_failed)
-        return run_embedding(self._writer(), self._schemas, wanted, progress)
+        return run_embedding(self._writer(), self._schemas, wanted, embed_engine(engine), progress)
 
     def stats(self, branch: str = ids.MAIN, *, embeddings: bool = False) -> GraphStats:
         """How big the graph is and how it lies in its files: rows, fragments, bytes and index coverage of the tables of
@@ -939,7 +944,7 @@ class Graph:
         """
         if self._is_closed:
             raise GraphClosed(f"{self.uri} was closed", hint="open it again with omnigraph.open")
-        return GraphInternals(self._store, self._schemas, self._mode, self._actor)
+        return GraphInternals(self._store, self._schemas, self._mode, self._actor, self._vectors_of)
 
     @property
     def is_committing(self) -> bool:
@@ -1031,12 +1036,14 @@ class GraphInternals:
     Attributes:
         mode: ``rw`` or ``ro``.
         actor: author of the commits of this handle.
+        embedder: makes the vectors of texts that queries compare with vectors.
     """
 
     store: GraphStore
     schemas: SchemaRegistry
     mode: OpenMode
     actor: str | None
+    embedder: TextEmbedder
 
     def reader(self) -> GraphStore:
         """The storage, to read from it.

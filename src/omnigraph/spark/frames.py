@@ -133,12 +133,10 @@ def query(
         name: the query to run; may be left out when there is only one.
         params: values by name without ``$``.
         at: a commit id, ``tag:NAME``, a manifest version or a time; None reads the newest state.
-
-    Raises:
-        InputError: the query searches (``nearest``, ``bm25``, ``search`` …), which needs `Graph.query`.
     """
     from omnigraph.spark.plans.compile import compile_query
 
     name, params = given.named_query(name, params)
     state = pinned(graph, branch, at)
-    return compile_query(active_session(), state, catalog_of(graph, state), source, name, params)
+    catalog, embedder = catalog_of(graph, state), graph.internals.embedder
+    return compile_query(active_session(), state, catalog, source, name, params, embedder)

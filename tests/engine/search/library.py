@@ -156,6 +156,12 @@ QUESTIONS = (
     "return { $d.slug as s, count($e) as c } order { s }",
     "match { $d: Doc  search($d.body, $t) } return { $d.year as y, count($d) as c, max(bm25($d.body, $t)) as b }"
     " order { y }",
+    "match { $d: Doc } return distinct { $d.year as y } order { nearest($d.vec, $v) } limit 9",
+    "match { $a: Author  $a wrote $d } return distinct { $a.name as n } order { bm25($d.body, $t) } limit 3",
+    "match { $d: Doc } return distinct { $d.year as y, rrf(bm25($d.body, $t), nearest($d.vec, $v)) as f }"
+    " order { f } limit 5",
+    "match { $d: Doc  $a wrote $d } return { $a.name as n, count($d) as c, max(bm25($d.body, $t)) as b }"
+    " order { bm25($d.body, $t) } limit 3",
 )  # fmt: skip
 HEAD = "query q($t: String, $y: I32, $v: Vector(3)) "
 

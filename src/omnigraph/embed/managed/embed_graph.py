@@ -7,8 +7,9 @@ are read from the state that the branch had at the beginning, and every commit l
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,15 +17,9 @@ import pyarrow as pa
 
 from omnigraph import failpoints, limits
 from omnigraph.embed.embedder import Embedder, in_requests, require_model
+from omnigraph.embed.managed.ask_provider import Answered, Asker, EmbedEngine, TextRequest, made_of
 from omnigraph.embed.managed.embed_result import EmbedResult
-from omnigraph.embed.managed.ledger import (
-    FIRST_REASON,
-    MADE,
-    FactLedger,
-    FactRows,
-    no_facts,
-    vector_hashes,
-)
+from omnigraph.embed.managed.ledger import FactLedger, no_facts
 from omnigraph.embed.managed.put_vectors import NewVectors, VectorWriter
 from omnigraph.embed.managed.row_states import (
     ManagedProperty,
@@ -36,14 +31,14 @@ from omnigraph.embed.managed.row_states import (
 )
 from omnigraph.embed.managed.settled_parts import TableParts
 from omnigraph.embed.vector_rules import Vectors
-from omnigraph.errors import EmbeddingError, EmbeddingModelMismatch, InvalidEmbedding, ProviderRefused
+from omnigraph.errors import EmbeddingModelMismatch
 from omnigraph.progress import ProgressListener, Stage
 from omnigraph.schema.catalog import Scalar
 from omnigraph.schema_registry import SchemaRegistry
 from omnigraph.storage.graph_store import GraphStore
 
-#: Statuses by which a provider refuses a text rather than whoever asks.
-_ABOUT_THE_TEXT = frozenset({400, 413, 422})
+#: The engine for a number of rows that may need a vector.
+EmbedEngines: TypeAlias = Callable[[GraphStore, int], EmbedEngine]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +64,12 @@ class EmbedRequest:
 
 
 def embed_graph(
-    store: GraphStore, schemas: SchemaRegistry, request: EmbedRequest, embedder: Embedder, report: ProgressListener
+    store: GraphStore,
+    schemas: SchemaRegistry,
+    request: EmbedRequest,
+    embedder: Embedder,
+    engines: EmbedEngines,
+    report: ProgressListener,
 ) -> EmbedResult:
     """Embed the texts of a branch that have no vector of their own.
 
@@ -85,7 +85,7 @@ def embed_graph(
     with Stage("embed", report, {}) as stage:
         for target in targets:
             if not tally.stopped:
-                _PropertyRun(store, schemas, request, embedder, target, tally, stage).run()
+                _PropertyRun(store, schemas, request, embedder, engines, target, tally, stage).run()
     return tally.result(embedder.model)
 
 
@@ -102,6 +102,7 @@ class _Tally:
     characters: int = 0
     commits: list[str] = field(default_factory=list)
     stopped: str | None = None
+    engine: str = "embedded"
 
     @property
     def rows_left(self) -> int | None:
@@ -124,15 +125,8 @@ class _Tally:
             self.characters,
             tuple(self.commits),
             self.stopped,
+            self.engine,
         )
-
-
-@dataclass(slots=True)
-class _Made:
-    """Vectors of one commit: by the place of the row in its batch, and the files that keep them until then."""
-
-    vectors: dict[int, npt.NDArray[np.float32]] = field(default_factory=dict)
-    files: list[str] = field(default_factory=list)
 
 
 class _PropertyRun:
@@ -144,6 +138,7 @@ class _PropertyRun:
         schemas: SchemaRegistry,
         request: EmbedRequest,
         embedder: Embedder,
+        engines: EmbedEngines,
         target: ManagedProperty,
         tally: _Tally,
         stage: Stage,
@@ -153,10 +148,9 @@ class _PropertyRun:
         self._target = target
         self._tally = tally
         self._stage = stage
-        self._refusal: EmbeddingError | None = None
         pin = store.snapshot(request.branch).pins[target.type.table_key]
         self._handle = store.table(pin)
-        self._ledger = FactLedger(store, pin.location)
+        self._ledger = FactLedger(store.location, pin.location)
         self._facts = self._ledger.read()
         looks_again = request.reembed or request.retry_failed
         self._parts = TableParts.of(self._handle, target, embedder.model)
@@ -165,10 +159,19 @@ class _PropertyRun:
         self._writer = VectorWriter(store, schemas, request.branch, request.actor, target)
         has_blobs = any(each.type.scalar is Scalar.BLOB for each in target.type.properties.values())
         self._rows = min(request.rows, limits.DELTA_BLOB_BATCH_ROWS) if has_blobs else request.rows
+        self._engine = engines(store, self._candidates())
+        self._at_once = self._engine.rows_at_once(self._rows, target.dimension)
+
+    def _candidates(self) -> int:
+        """At most so many rows get a vector."""
+        rows = sum(int(self._handle.get_fragment(number).count_rows()) for number in self._unsettled)
+        left = self._tally.rows_left
+        return rows if left is None else min(rows, left)
 
     def run(self) -> None:
         self._require_one_model()
         for batch in self._wanted():
+            self._tally.engine = self._engine.name
             self._embed(batch)
             self._stage.rows = self._tally.embedded + self._tally.reused
             self._stage.tell()
@@ -202,9 +205,9 @@ class _PropertyRun:
                 )
 
     def _wanted(self) -> Iterator[TextRows]:
-        """Rows that need a vector, as many at a time as one commit takes, from as many fragments as that needs."""
+        """Rows that need a vector, as many at a time as the engine wants, from as many fragments as that needs."""
         held: list[TextRows] = []
-        count = 0
+        count = size = 0
         for rows in self._found():
             start = 0
             while start < len(rows.ids):
@@ -215,16 +218,17 @@ class _PropertyRun:
                 end = min(start + room - count, len(rows.ids))
                 held.append(rows.take(np.arange(start, end)))
                 start, count = end, count + end - start
-                if count == room:
+                size += held[-1].texts.nbytes
+                if count == room or size > limits.EMBEDDING_TEXT_BYTES:
                     yield TextRows.joined(held)
-                    held, count = [], 0
+                    held, count, size = [], 0, 0
         if held:
             yield TextRows.joined(held)
 
     def _room(self) -> int:
-        """Rows that the next commit may have."""
+        """Rows that may be asked for next."""
         left = self._tally.rows_left
-        return self._rows if left is None else max(0, min(self._rows, left))
+        return self._at_once if left is None else max(0, min(self._at_once, left))
 
     def _found(self) -> Iterator[TextRows]:
         """Rows that need a vector, batch by batch as they are read. Notes what was given with the data."""
@@ -254,97 +258,60 @@ class _PropertyRun:
 
     def _embed(self, batch: TextRows) -> None:
         """Make the vectors of one batch and commit them; also those that were made before a provider failed."""
-        made = _Made(self._facts.kept_vectors(self._embedder.model, self._target.dimension, batch.facts))
+        made = Answered(self._facts.kept_vectors(self._embedder.model, self._target.dimension, batch.facts))
         self._tally.reused += len(made.vectors)
         missing = [place for place in np.flatnonzero(batch.has_text).tolist() if place not in made.vectors]
         cleared = np.flatnonzero(~batch.has_text).tolist()
         try:
-            self._ask(batch, missing, made)
+            self._ask(self._requests(batch, missing), made)
         finally:
             self._commit(batch, made, cleared)
 
-    def _ask(self, batch: TextRows, places: list[int], made: _Made) -> None:
+    def _requests(self, batch: TextRows, places: list[int]) -> list[TextRequest]:
+        """What goes out for some rows, as far as the budget reaches."""
         texts: list[str] = batch.texts.take(pa.array(places, pa.int64())).to_pylist()
+        requests: list[TextRequest] = []
         start = 0
         for part in in_requests(texts, self._embedder.settings.patience.batch):
             if not self._tally.may_send(list(part)):
                 self._tally.stopped = "budget"
-                return
+                break
             self._tally.characters += sum(map(len, part))
             rows = places[start : start + len(part)]
             start += len(part)
-            vectors, reasons = self._answers(list(part))
-            if self._refusal is not None and not vectors and len(part) > 1 and not self._tally.embedded:
-                raise self._refusal  # nothing works, so it is not about the texts
-            self._keep(batch, rows, vectors, reasons, made)
-            failpoints.reach("embed.after_answer")
+            requests.append(TextRequest(rows, list(part), batch.facts.take(np.array(rows))))
+        return requests
 
-    def _answers(self, texts: list[str]) -> tuple[dict[int, npt.NDArray[np.float32]], dict[int, str]]:
-        """Vectors by the place of their text, and why others have none. A refused request is asked for in halves."""
-        try:
-            return dict(enumerate(self._embedder.ask(texts, self._target.dimension))), {}
-        except EmbeddingError as error:
-            if not _is_about_a_text(error):
-                raise
-            self._refusal = error
-            if len(texts) == 1:
-                return {}, {0: _reason(error)}
-        half = len(texts) // 2
-        vectors, reasons = self._answers(texts[:half])
-        more_vectors, more_reasons = self._answers(texts[half:])
-        vectors |= {half + place: vector for place, vector in more_vectors.items()}
-        reasons |= {half + place: reason for place, reason in more_reasons.items()}
-        return vectors, reasons
+    def _ask(self, requests: list[TextRequest], made: Answered) -> None:
+        asker = Asker(self._embedder, self._ledger, self._target.dimension, bool(self._tally.embedded))
+        for answered in self._engine.answers(asker, requests) if requests else ():
+            made.vectors |= answered.vectors
+            made.files += answered.files
+            self._tally.embedded += len(answered.vectors)
+            self._tally.failed += answered.failed
 
-    def _keep(
-        self,
-        batch: TextRows,
-        rows: list[int],
-        vectors: dict[int, npt.NDArray[np.float32]],
-        reasons: dict[int, str],
-        made: _Made,
-    ) -> None:
-        """Make an answer durable before anything else happens."""
-        model, dimension = self._embedder.model, self._target.dimension
-        if reasons:
-            refused = batch.facts.take(np.array([rows[place] for place in reasons]))
-            words = list(dict.fromkeys(reasons.values()))
-            outcomes = np.array([FIRST_REASON + words.index(each) for each in reasons.values()], np.int32)
-            nothing = np.zeros(len(refused), np.int64)
-            self._ledger.add(model, dimension, FactRows(refused.ids, refused.texts, nothing, outcomes), words)
-            self._tally.failed += len(reasons)
-        if vectors:
-            places = [rows[place] for place in vectors]
-            values = np.stack(list(vectors.values()))
-            facts = _made_of(batch.facts.take(np.array(places)), values)
-            made.files.append(self._ledger.add(model, dimension, facts, values=values))
-            made.vectors |= dict(zip(places, values, strict=True))
-            self._tally.embedded += len(vectors)
-
-    def _commit(self, batch: TextRows, made: _Made, cleared: list[int]) -> None:
+    def _commit(self, batch: TextRows, made: Answered, cleared: list[int]) -> None:
         places = [*made.vectors, *cleared]
-        if not places:
-            return
+        for start in range(0, len(places), self._rows):
+            self._put(batch, places[start : start + self._rows], made)
+        self._ledger.remove(made.files)
+
+    def _put(self, batch: TextRows, places: list[int], made: Answered) -> None:
+        """One commit: rows that get a vector, then rows that lose theirs."""
+        vectors = [made.vectors[place] for place in places if place in made.vectors]
+        cleared = len(places) - len(vectors)
+        values = np.stack(vectors) if vectors else np.empty((0, self._target.dimension), np.float32)
         chosen = batch.take(np.array(places))
-        nothing = np.empty((0, self._target.dimension), np.float32)
-        values = np.stack(list(made.vectors.values())) if made.vectors else nothing
-        new = NewVectors(chosen.ids, chosen.texts, _column(values, len(cleared), self._target.dimension))
-        done = self._writer.put(new)
+        done = self._writer.put(NewVectors(chosen.ids, chosen.texts, _column(values, cleared, self._target.dimension)))
         failpoints.reach("embed.after_commit")
         if done.commit is not None:
             self._tally.commits.append(done.commit.id)
-        self._tally.cleared += len(cleared)
+        self._tally.cleared += cleared
         self._tally.skipped += len(places) - done.report
-        if made.vectors:
-            facts = _made_of(batch.facts.take(np.array(list(made.vectors))), values)
+        if vectors:
+            facts = made_of(chosen.facts.take(np.arange(len(vectors))), values)
             self._ledger.add(self._embedder.model, self._target.dimension, facts)
             failpoints.reach("embed.after_facts")
-            self._ledger.remove(made.files)
-
-
-def _made_of(rows: FactRows, values: Vectors) -> FactRows:
-    """The facts that these vectors were made of the texts of these rows."""
-    return FactRows(rows.ids, rows.texts, vector_hashes(values), np.full(len(rows), MADE, np.int32))
 
 
 def _column(values: Vectors, nulls: int, dimension: int) -> pa.Array:
@@ -352,14 +319,3 @@ def _column(values: Vectors, nulls: int, dimension: int) -> pa.Array:
     flat = pa.array(np.ascontiguousarray(values, np.float32).reshape(-1), pa.float32())
     known = pa.FixedSizeListArray.from_arrays(flat, dimension)
     return pa.concat_arrays([known, pa.nulls(nulls, known.type)])
-
-
-def _is_about_a_text(error: EmbeddingError) -> bool:
-    if isinstance(error, ProviderRefused):
-        return error.details.get("status") in _ABOUT_THE_TEXT
-    return isinstance(error, InvalidEmbedding) and "row" in error.details
-
-
-def _reason(error: EmbeddingError) -> str:
-    status = error.details.get("status")
-    return f"refused with status {status}" if status is not None else error.message

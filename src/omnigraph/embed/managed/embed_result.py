@@ -19,6 +19,7 @@ class EmbedResult:
         characters: what was sent to the provider.
         commits: ids of the commits, oldest first.
         stopped: ``limit`` or ``budget`` when that ended the run, otherwise None.
+        engine: ``spark`` when executors asked the provider.
     """
 
     branch: str
@@ -31,6 +32,7 @@ class EmbedResult:
     characters: int
     commits: tuple[str, ...]
     stopped: str | None
+    engine: str = "embedded"
 
     def __repr__(self) -> str:
         made = f"{self.embedded} rows embedded in {len(self.commits)} commits"

@@ -53,7 +53,7 @@ def embedding_statuses(store: GraphStore, snapshot: ManifestSnapshot, catalog: C
 
 def _status(store: GraphStore, snapshot: ManifestSnapshot, target: ManagedProperty) -> EmbeddingStatus:
     pin = snapshot.pins[target.type.table_key]
-    facts = FactLedger(store, pin.location).read()
+    facts = FactLedger(store.location, pin.location).read()
     counts = np.zeros(len(RowState), np.int64)
     reasons: dict[str, int] = {}
     models: dict[str, int] = {}

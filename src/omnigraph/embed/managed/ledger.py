@@ -11,7 +11,7 @@ it, and the provider is not asked again. Whoever does not know this directory ca
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,8 +22,8 @@ import pyarrow as pa
 from omnigraph import ids
 from omnigraph.embed.vector_rules import Vectors
 from omnigraph.errors import CorruptGraph, StoreUnavailable
-from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.objects.array_file import load_arrays, save_arrays
+from omnigraph.storage.objects.object_store import Location, ObjectStore
 from omnigraph.text_hash import TextHashes, combined, hash_texts
 
 DIRECTORY = "__embeddings"
@@ -180,12 +180,23 @@ class Facts:
 class FactLedger:
     """The facts about the rows of one table. A table keeps its directory when its type is renamed."""
 
-    def __init__(self, store: GraphStore, table_location: str) -> None:
-        self._store = store
+    def __init__(self, location: Location, table_location: str) -> None:
+        self._location = location
+        self._table = table_location
+        self._objects = ObjectStore(location)
         self._folder = f"{DIRECTORY}/{table_location.replace('/', '.')}"
 
-    def read(self) -> Facts:
-        """All facts. A file that is gone was written into another one meanwhile, so the list is read again.
+    def __reduce__(self) -> tuple[type[FactLedger], tuple[Location, str]]:
+        """A process of Spark opens it by itself."""
+        return FactLedger, (self._location, self._table)
+
+    def names(self) -> frozenset[str]:
+        """The files that are there."""
+        return frozenset(name for name in self._objects.names(self._folder) if name.endswith(_SUFFIX))
+
+    def read(self, besides: Collection[str] = ()) -> Facts:
+        """All facts, but those of some files. A file that is gone was written into another one meanwhile, so the list
+        is read again.
 
         To be read after the state that it is asked about: the fact about a vector is there before the vector is.
 
@@ -193,8 +204,7 @@ class FactLedger:
             StoreUnavailable: others changed the files all the time.
         """
         for _ in range(_LOOKS):
-            names = [name for name in self._store.objects.names(self._folder) if name.endswith(_SUFFIX)]
-            found = [self._file(name) for name in names]
+            found = [self._file(name) for name in sorted(self.names() - set(besides))]
             if None not in found:
                 return Facts(tuple(file for file in found if file is not None and file.dimension))
         raise StoreUnavailable(f"{self._folder} was changed by others all the time", hint="try again")
@@ -221,13 +231,13 @@ class FactLedger:
             arrays["values"] = values.reshape(-1)
         if settled is not None and len(settled):
             arrays["settled"] = settled
-        save_arrays(self._store.objects, f"{self._folder}/{name}", header, arrays)
+        save_arrays(self._objects, f"{self._folder}/{name}", header, arrays)
         return name
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove files whose facts are in others."""
         for name in names:
-            self._store.objects.delete(f"{self._folder}/{name}")
+            self._objects.delete(f"{self._folder}/{name}")
 
     def fold(self, files: Sequence[FactFile]) -> None:
         """Write the facts of several files into one for each model, without vectors, and remove the files then."""
@@ -251,9 +261,9 @@ class FactLedger:
         """A file of the ledger; None when it is gone, and one without a dimension when a later version wrote it."""
         path = f"{self._folder}/{name}"
         try:
-            header, arrays = load_arrays(self._store.location, self._store.objects, path)
+            header, arrays = load_arrays(self._location, self._objects, path)
         except CorruptGraph:
-            if self._store.objects.read(path) is None:
+            if self._objects.read(path) is None:
                 return None
             raise
         rows = FactRows(*(arrays.get(part, np.zeros(0, np.int64)) for part in ("ids", "texts", "vectors", "outcomes")))

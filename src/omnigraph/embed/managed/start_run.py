@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from omnigraph import given, limits
 from omnigraph.embed.embedder import Embedder
 from omnigraph.embed.embedding_settings import settings_from
-from omnigraph.embed.managed.embed_graph import EmbedRequest, embed_graph
+from omnigraph.embed.managed.embed_graph import EmbedEngines, EmbedRequest, embed_graph
 from omnigraph.embed.managed.embed_result import EmbedResult
 from omnigraph.embed.managed.row_states import managed_properties
 from omnigraph.errors import InputError
@@ -43,11 +43,15 @@ def embed_request(
 
 
 def run_embedding(
-    store: GraphStore, schemas: SchemaRegistry, request: EmbedRequest, progress: bool | ProgressListener | None
+    store: GraphStore,
+    schemas: SchemaRegistry,
+    request: EmbedRequest,
+    engines: EmbedEngines,
+    progress: bool | ProgressListener | None,
 ) -> EmbedResult:
     """Embed what a branch lacks, by the provider of the environment; without such a property nobody is asked."""
     if not managed_properties(schemas.of(store.snapshot(request.branch)).catalog, request.types):
         return EmbedResult(request.branch, "", 0, 0, 0, 0, 0, 0, (), None)
     embedder = Embedder(settings_from())
     with reporter(progress) as report:
-        return embed_graph(store, schemas, request, embedder, report)
+        return embed_graph(store, schemas, request, embedder, engines, report)

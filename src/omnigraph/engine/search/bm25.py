@@ -6,6 +6,8 @@ the best any more, so their long lists are not gone through.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,6 +39,32 @@ class Posting:
     texts: Codes
     counts: npt.NDArray[np.unsignedinteger]
     weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """What scores need to know about all texts.
+
+    Attributes:
+        documents: texts that have a token. ``words``: their tokens.
+        frequencies: texts that hold each token of the query, in its order.
+    """
+
+    documents: int
+    words: int
+    frequencies: Sequence[int]
+
+    @property
+    def average(self) -> float:
+        """The mean length of the texts that have a token."""
+        return self.words / max(self.documents, 1)
+
+    def weights(self, times: Iterable[int]) -> list[float]:
+        """What each token of a query weighs that holds it so many times."""
+        return [
+            often * math.log(1 + (self.documents - holding + 0.5) / (holding + 0.5))
+            for often, holding in zip(times, self.frequencies, strict=True)
+        ]
 
 
 @dataclass(frozen=True, slots=True)

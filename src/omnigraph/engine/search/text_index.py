@@ -7,16 +7,16 @@ of the live rows, so that scores do not depend on how the index came about.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.engine.position_deltas import PositionDelta, Positions
-from omnigraph.engine.search.bm25 import DENSE_SHARE, Holding, Posting, Scores
+from omnigraph.engine.search.bm25 import DENSE_SHARE, Corpus, Holding, Posting, Scores
 from omnigraph.engine.search.text_segment import MISSING, TextSegment
 from omnigraph.engine.search.words import Codes
 from omnigraph.tokenizer import ENGLISH, Tokenizer
@@ -29,6 +29,9 @@ _TAIL_SHARE = 8
 _FEW_CHANGES = 4_096
 
 _NO_POSITIONS = np.zeros(0, np.int64)
+
+#: Texts that hold a token, ascending, and how often each of them does.
+_Postings: TypeAlias = tuple[Codes, npt.NDArray[np.unsignedinteger]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +88,7 @@ class _Layer:
     def rows(self, texts: npt.NDArray[np.integer]) -> Positions:
         return texts.astype(np.int64) if self.positions is None else self.positions[texts]
 
-    def postings(self, number: int) -> tuple[Codes, npt.NDArray[np.unsignedinteger]]:
+    def postings(self, number: int) -> _Postings:
         """Valid texts that hold a token, and how often."""
         texts, counts = self.segment.postings(number)
         if len(self.struck) == 0 or len(texts) == 0:
@@ -184,15 +187,16 @@ class TextIndex:
             found.append(layer.rows(texts))
         return TextHits(_ascending(found))
 
-    def ranked(self, tokens: Mapping[str, int], wanted: int | None = None) -> TextHits:
+    def ranked(self, tokens: Mapping[str, int], wanted: int | None = None, corpus: Corpus | None = None) -> TextHits:
         """Rows that hold at least one of some tokens, with their BM25 scores.
 
         Args:
             tokens: how often each is in the query, in the order of the query.
             wanted: so many of the best rows are enough, with all that are as good as the last of them.
+            corpus: all texts, if those of this index are a part of them.
         """
         found, scores = [], []
-        for layer, holding in zip(self._layers, self._holding(tokens), strict=True):
+        for layer, holding in zip(self._layers, self._holding(tokens, corpus), strict=True):
             texts, score = holding.best(wanted) if wanted else holding.added_up()
             found.append(layer.rows(texts))
             scores.append(score)
@@ -213,21 +217,29 @@ class TextIndex:
             scores[here[held]] = found[held]
         return scores
 
-    def _holding(self, tokens: Mapping[str, int]) -> list[Holding]:
-        """The postings of a query in each layer, with the weights of its tokens among all rows."""
+    def corpus(self, tokens: Iterable[str]) -> Corpus:
+        """What the texts of this index are to a query of some tokens."""
+        return self._corpus(self._postings(tokens))
+
+    def _postings(self, tokens: Iterable[str]) -> list[list[_Postings]]:
+        """The valid postings of each token, layer by layer."""
         wanted = list(tokens)
-        held = [[layer.postings(number) for number in layer.segment.find(wanted)] for layer in self._layers]
-        frequency = [sum(len(lists[place][0]) for lists in held) for place in range(len(wanted))]
-        weights = [
-            times * math.log(1 + (self.documents - holding + 0.5) / (holding + 0.5))
-            for times, holding in zip(tokens.values(), frequency, strict=True)
-        ]
-        average = self._words / max(self.documents, 1)
+        return [[layer.postings(number) for number in layer.segment.find(wanted)] for layer in self._layers]
+
+    def _corpus(self, held: list[list[_Postings]]) -> Corpus:
+        frequencies = [sum(len(texts) for texts, _ in lists) for lists in zip(*held, strict=True)]
+        return Corpus(self.documents, self._words, frequencies)
+
+    def _holding(self, tokens: Mapping[str, int], corpus: Corpus | None = None) -> list[Holding]:
+        """The postings of a query in each layer, with the weights of its tokens among all rows."""
+        held = self._postings(tokens)
+        among = corpus or self._corpus(held)
+        weights = among.weights(tokens.values())
         return [
             Holding(
                 layer.segment.lengths,
                 [Posting(*each, weight) for each, weight in zip(lists, weights, strict=True) if len(each[0])],
-                average,
+                among.average,
             )
             for layer, lists in zip(self._layers, held, strict=True)
         ]

@@ -61,7 +61,7 @@ class TextSearch:
     def ranked(self, query: str, wanted: int | None = None) -> TextHits:
         """Rows that hold at least one token of a query, with their BM25 scores; the best of them if that is enough."""
         if wanted is not None:
-            return self.index.ranked(_counted(self._tokens(query)), wanted)
+            return self.index.ranked(query_tokens(query, self.index.tokenizer), wanted)
         return self._once("bm25", query, 0)
 
     def flags(self, hits: TextHits, positions: Positions | None) -> Flags:
@@ -76,7 +76,7 @@ class TextSearch:
         """The BM25 scores of rows, not-a-number for those without a token of the query."""
         wanted = np.arange(self._size) if positions is None else positions
         if len(wanted) * _LOOKUP_SHARE < self._size:
-            return self.index.scores_at(_counted(self._tokens(query)), wanted)
+            return self.index.scores_at(query_tokens(query, self.index.tokenizer), wanted)
         hits = self.ranked(query)
         assert hits.scores is not None
         place = _places(hits, wanted)
@@ -94,11 +94,8 @@ class TextSearch:
             found = self._found[key] = self._find(function, query, edits)
         return found
 
-    def _tokens(self, query: str) -> Places:
-        return tokens_of(query, self.index.tokenizer)
-
     def _find(self, function: str, query: str, edits: int) -> TextHits:
-        places = self._tokens(query)
+        places = tokens_of(query, self.index.tokenizer)
         tokens = _counted(places)
         match function:
             case "bm25":
@@ -143,8 +140,12 @@ class TextSearch:
         return TextHits(np.concatenate(found))
 
 
-def _counted(query: Places) -> Counter[str]:
+def query_tokens(query: str, tokenizer: Tokenizer) -> Counter[str]:
     """How often each token is in a query, in its order. At one place it counts once, and so does an n-gram."""
+    return _counted(tokens_of(query, tokenizer))
+
+
+def _counted(query: Places) -> Counter[str]:
     return Counter(token for token, _ in dict.fromkeys(query))
 
 

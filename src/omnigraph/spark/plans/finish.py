@@ -9,9 +9,10 @@ from omnigraph.engine.exact_sums import overflow_message
 from omnigraph.integers import INTEGER_BOUNDS
 from omnigraph.query.plan import Plan
 from omnigraph.query.plan.explain import expression_text
-from omnigraph.query.typed import Aggregate, Expression, Operand, ParamRef, SortKey
+from omnigraph.query.typed import Aggregate, Expression, Operand, SortKey, TypedQuery, Variable
 from omnigraph.spark.plans.context import Context
 from omnigraph.spark.plans.predicates import as_column, side
+from omnigraph.spark.plans.ranked_rows import keep_best, rank_keys
 from omnigraph.spark.plans.values import literal
 from omnigraph.spark.types import spark_type_of
 
@@ -19,7 +20,9 @@ from omnigraph.spark.types import spark_type_of
 def finish(context: Context, plan: Plan, frame: DataFrame) -> DataFrame:
     query = plan.query
     names = [context.fresh() for _ in query.columns]
-    if query.is_aggregated:
+    if plan.rank is not None:
+        shown = _by_rank(context, plan, keep_best(context, plan, frame), names)
+    elif query.is_aggregated:
         shown = _cut(context, plan, _ordered(query.order, _aggregated(context, plan, frame, names), names))
     elif query.distinct:
         different = frame.select(*_columns(context, plan, names)).distinct()
@@ -27,6 +30,24 @@ def finish(context: Context, plan: Plan, frame: DataFrame) -> DataFrame:
     else:
         shown = _cut(context, plan, _ordered_bindings(context, plan, frame)).select(*_columns(context, plan, names))
     return shown.toDF(*unique_names([column.name for column in query.columns]))
+
+
+def _by_rank(context: Context, plan: Plan, frame: DataFrame, names: list[str]) -> DataFrame:
+    """Best first, rows of one entity by the ids of the other variables; a group stands where its first row does."""
+    query, rank = plan.query, plan.rank
+    assert rank is not None
+    others = (context.column(variable) for variable in _bound(query) if variable != rank.variable)
+    keys = [*rank_keys(context, rank), *others]
+    if not query.is_aggregated and not query.distinct:
+        ordered = frame.orderBy(*(key.asc_nulls_first() for key in keys))
+        return _cut(context, plan, ordered).select(*_columns(context, plan, names))
+    place = context.fresh()
+    first = F.min(F.struct(*keys)).alias(place)
+    if query.is_aggregated:
+        grouped = _aggregated(context, plan, frame, names, first)
+    else:
+        grouped = frame.groupBy(*_columns(context, plan, names)).agg(first)
+    return _cut(context, plan, grouped.orderBy(place)).select(*names)
 
 
 def _columns(context: Context, plan: Plan, names: list[str]) -> list[Column]:
@@ -41,15 +62,17 @@ def _operand(context: Context, expression: Expression) -> Column:
     return as_column(side(context, expression))
 
 
-def _aggregated(context: Context, plan: Plan, frame: DataFrame, names: list[str]) -> DataFrame:
-    keys, aggregates = [], []
+def _aggregated(context: Context, plan: Plan, frame: DataFrame, names: list[str], *more: Column) -> DataFrame:
+    """The groups of a result, with more aggregates behind its columns."""
+    keys, aggregates = [], list(more)
     for column, name in zip(plan.columns, names, strict=True):
         if isinstance(column.expression, Aggregate):
             found = _aggregate(context, column.expression).cast(spark_type_of(column.type))
             aggregates.append(found.alias(name))
         else:
             keys.append(_operand(context, column.expression).alias(name))
-    return frame.groupBy(*keys).agg(*aggregates).select(*names)
+    grouped = frame.groupBy(*keys).agg(*aggregates)
+    return grouped if more else grouped.select(*names)
 
 
 def _aggregate(context: Context, aggregate: Aggregate) -> Column:
@@ -96,8 +119,12 @@ def _ordered_bindings(context: Context, plan: Plan, frame: DataFrame) -> DataFra
     if not query.order:
         return frame
     keys = [_directed(_operand(context, key.expression), key.descending) for key in query.order]
-    bound = sorted((*query.match.variables, *query.match.optional_variables), key=lambda variable: variable.name)
-    return frame.orderBy(*keys, *(context.column(variable).asc_nulls_first() for variable in bound))
+    return frame.orderBy(*keys, *(context.column(variable).asc_nulls_first() for variable in _bound(query)))
+
+
+def _bound(query: TypedQuery) -> list[Variable]:
+    """All variables of a result in the order of their names."""
+    return sorted((*query.match.variables, *query.match.optional_variables), key=lambda variable: variable.name)
 
 
 def _directed(column: Column, descending: bool) -> Column:
@@ -105,14 +132,10 @@ def _directed(column: Column, descending: bool) -> Column:
 
 
 def _cut(context: Context, plan: Plan, frame: DataFrame) -> DataFrame:
-    skip, limit = _number(context, plan.query.offset), _number(context, plan.query.limit)
+    skip, limit = context.number(plan.query.offset), context.number(plan.query.limit)
     if skip:
         frame = frame.offset(skip)
     return frame if limit is None else frame.limit(limit)
-
-
-def _number(context: Context, value: int | ParamRef | None) -> int | None:
-    return int(context.value(value)) if isinstance(value, ParamRef) else value
 
 
 def unique_names(names: list[str]) -> list[str]:

@@ -1,10 +1,10 @@
-"""What a query mentions: properties that must be read, and search functions that Spark cannot run."""
+"""What a query mentions: properties that must be read, and searches in them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
-from omnigraph.errors import InputError
 from omnigraph.query.typed import (
     Aggregate,
     AllOf,
@@ -25,6 +25,9 @@ from omnigraph.query.typed import (
 )
 from omnigraph.query.typed.walk import blocks_of
 
+#: A search function that is computed from one row and what is known about all.
+RowFunction: TypeAlias = TextMatch | Distance | TextScore
+
 
 def properties_of(query: TypedQuery) -> Iterator[tuple[Variable, str]]:
     """Every property that something in the query reads, perhaps more than once."""
@@ -33,23 +36,11 @@ def properties_of(query: TypedQuery) -> Iterator[tuple[Variable, str]]:
             yield part.variable, part.property
 
 
-def refuse_search(query: TypedQuery) -> None:
-    """Say which function of the query has no counterpart in Spark."""
-    searching = [query.rank.score] if query.rank else []
-    for part in (*searching, *_parts(query)):
-        match part:
-            case Distance():
-                raise _refused("nearest")
-            case TextScore():
-                raise _refused("bm25")
-            case FusedScore():
-                raise _refused("rrf")
-            case TextMatch():
-                raise _refused(part.function)
-
-
-def _refused(function: str) -> InputError:
-    return InputError(f"{function}() does not run on Spark", hint="run the query with Graph.query")
+def searches_of(query: TypedQuery) -> Iterator[RowFunction]:
+    """Every search function of the query that is about one row, each once."""
+    parts = (query.rank.score if query.rank else None, *_parts(query))
+    fused = [arm for part in parts if isinstance(part, FusedScore) for arm in (part.first, part.second)]
+    yield from dict.fromkeys(part for part in (*parts, *fused) if isinstance(part, RowFunction))
 
 
 def _parts(query: TypedQuery) -> Iterator[Expression | TextMatch]:

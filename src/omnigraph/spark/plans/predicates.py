@@ -5,17 +5,19 @@ from __future__ import annotations
 from functools import reduce
 from operator import and_, or_
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from omnigraph.errors import InternalError
 from omnigraph.query.typed import (
     AllOf,
     AnyOf,
     Compare,
     Constant,
+    Distance,
+    FusedScore,
     IsIn,
     IsNull,
+    KeyId,
     NodeId,
     Not,
     Now,
@@ -24,6 +26,8 @@ from omnigraph.query.typed import (
     ParamRef,
     Predicate,
     PropertyRef,
+    TextMatch,
+    TextScore,
     Variable,
 )
 from omnigraph.schema.arrow import arrow_type
@@ -43,15 +47,28 @@ def all_true(context: Context, predicates: tuple[Predicate, ...]) -> Column | No
     return reduce(and_, [truth(context, each) for each in predicates]) if predicates else None
 
 
+def passing(context: Context, frame: DataFrame, predicates: tuple[Predicate, ...]) -> DataFrame:
+    condition = all_true(context, predicates)
+    return frame if condition is None else frame.where(condition)
+
+
+def nodes(context: Context, variable: Variable, predicates: tuple[Predicate, ...]) -> DataFrame:
+    """The rows of a variable that pass predicates about it."""
+    return passing(context, context.nodes(variable, pushed_filters(context, predicates)), predicates)
+
+
 def side(context: Context, operand: Operand) -> Side:
     match operand:
         case PropertyRef():
             return Varying(context.column(operand.variable, operand.property), operand.type.scalar)
         case NodeId():
             return Varying(context.column(operand.variable), Scalar.STRING)
-        case ParamRef() | Constant() | Now():
+        case ParamRef() | Constant() | Now() | KeyId():
             return Fixed(context.value(operand))
-    raise InternalError("a search function came to Spark")
+        case Distance() | TextScore():
+            return Varying(context.column(operand.field.variable, operand), Scalar.F64)
+        case FusedScore():
+            return Varying(context.column(operand.first.field.variable, operand), Scalar.F64)
 
 
 def as_column(operand: Side) -> Column:
@@ -74,7 +91,8 @@ def truth(context: Context, predicate: Predicate) -> Column:
             return reduce(and_, [truth(context, part) for part in predicate.parts])
         case AnyOf():
             return reduce(or_, [truth(context, part) for part in predicate.parts])
-    raise InternalError("a text search came to Spark")
+        case TextMatch():
+            return context.column(predicate.field.variable, predicate)
 
 
 def _compare(context: Context, predicate: Compare) -> Column:

@@ -20,12 +20,14 @@ from omnigraph.query.plan.logical_plan import (
     Filter,
     NodeScan,
     OptionalMatch,
+    RankedScan,
     Step,
 )
-from omnigraph.query.typed import Predicate, Traversal, Variable
-from omnigraph.spark.plans.context import Context, hinted, table_key
+from omnigraph.query.typed import Traversal, Variable
+from omnigraph.spark.plans.context import Context, hinted
 from omnigraph.spark.plans.edges import count_of, incident, within
-from omnigraph.spark.plans.predicates import all_true, pushed_filters
+from omnigraph.spark.plans.predicates import nodes, passing
+from omnigraph.spark.plans.ranked_rows import best_rows, wanted_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +52,18 @@ def run_steps(context: Context, steps: tuple[Step, ...], bindings: Bindings) -> 
 def _run(context: Context, step: Step, bindings: Bindings) -> Bindings:
     match step:
         case NodeScan():
-            frame = _scan(context, bindings, step.variable, step.predicates)
+            rows = nodes(context, step.variable, step.predicates)
+            frame = _beside(bindings, rows, context.rows(step.variable))
+        case RankedScan():
+            rows, wanted = nodes(context, step.variable, step.predicates), wanted_rows(context, context.query)
+            most = context.rows(step.variable) if wanted is None else wanted
+            frame = _beside(bindings, best_rows(context, step.rank, rows, wanted), most)
         case Expand():
             frame = _expand(context, _bound(context, bindings), step)
         case ExpandInto():
             frame = _connect(context, _bound(context, bindings), step.traversal)
         case Filter():
-            frame = _passing(context, _bound(context, bindings), step.predicates)
+            frame = passing(context, _bound(context, bindings), step.predicates)
         case AntiJoin():
             frame = _anti(context, _bound(context, bindings), step)
         case OptionalMatch():
@@ -73,23 +80,11 @@ def _bound(context: Context, bindings: Bindings) -> DataFrame:
     return bindings.frame if bindings.frame is not None else context.one_row()
 
 
-def _passing(context: Context, frame: DataFrame, predicates: tuple[Predicate, ...]) -> DataFrame:
-    condition = all_true(context, predicates)
-    return frame if condition is None else frame.where(condition)
-
-
-def _nodes(context: Context, variable: Variable, predicates: tuple[Predicate, ...]) -> DataFrame:
-    columns = {stored: context.name(variable, stored) for stored in context.stored_columns(variable)}
-    frame = context.table(table_key(variable), columns, pushed_filters(context, predicates))
-    return _passing(context, frame, predicates)
-
-
-def _scan(context: Context, bindings: Bindings, variable: Variable, predicates: tuple[Predicate, ...]) -> DataFrame:
-    nodes = _nodes(context, variable, predicates)
+def _beside(bindings: Bindings, rows: DataFrame, most: int) -> DataFrame:
+    """The product of what is bound and of rows, of which there are not more than ``most``."""
     if bindings.frame is None:
-        return nodes
-    few = context.rows(variable) <= limits.BROADCAST_ROWS
-    return bindings.frame.crossJoin(nodes.hint("broadcast" if few else "shuffle_replicate_nl"))
+        return rows
+    return bindings.frame.crossJoin(rows.hint("broadcast" if most <= limits.BROADCAST_ROWS else "shuffle_replicate_nl"))
 
 
 def _expand(context: Context, frame: DataFrame, step: Expand) -> DataFrame:
@@ -102,10 +97,10 @@ def _expand(context: Context, frame: DataFrame, step: Expand) -> DataFrame:
         pairs = within(context, traversal, step.origin, _origins(context, frame, step.origin, start), start, end)
         most = context.rows(step.origin) * context.rows(target)
     found = frame.join(hinted(pairs, most), context.column(step.origin) == F.col(start)).drop(start)
-    if not step.predicates and len(context.stored_columns(target)) == 1:
+    if not step.predicates and len(context.names((target,))) == 1:
         return found.withColumnRenamed(end, context.name(target))  # an edge never ends where there is no node
-    nodes = hinted(_nodes(context, target, step.predicates), context.rows(target))
-    return found.join(nodes, F.col(end) == context.column(target)).drop(end)
+    rows = hinted(nodes(context, target, step.predicates), context.rows(target))
+    return found.join(rows, F.col(end) == context.column(target)).drop(end)
 
 
 def _origins(context: Context, frame: DataFrame, origin: Variable, start: str) -> DataFrame:
