@@ -191,14 +191,17 @@ class Graph:
             [{'name': 'Ana'}]
         """
         request = self._read_request(source, *given.named_query(name, params), branch, at)
-        with at_state(request.snapshot):
+        with at_state(request.snapshot), self._reader().lasting(request.snapshot, "query"):
             try:
                 return self._reads.run(request)
             except (HistoricalVersionReclaimed, CorruptGraph):
                 newest = asked_state(self._reader(), branch, at)
                 if (newest.identity, newest.version) == (request.snapshot.identity, request.snapshot.version):
                     raise
-        with at_state(newest):  # a cleanup removed what was being read, which is not the newest state any more
+        with (
+            at_state(newest),
+            self._reader().lasting(newest, "query"),
+        ):  # a cleanup removed what was being read, which is not the newest state any more
             return self._reads.run(replace(request, snapshot=newest))
 
     def explain(
