@@ -7,7 +7,7 @@ a copy that is interrupted anywhere is no graph; and one that is brought up to d
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -125,6 +125,16 @@ def surplus(present: Iterable[str], planned: Iterable[str]) -> Iterator[str]:
         each = version_file(path)
         if each is not None and each.version > newest.get((each.table, each.lineage), each.version):
             yield path
+
+
+def is_older(path: str, newest: Mapping[tuple[str, str | None], int]) -> bool:
+    """Whether a file is a version that others of its lineage follow.
+
+    Args:
+        newest: the newest version of each lineage of a cut, see `Cut.newest`.
+    """
+    found = version_file(path)
+    return found is not None and found.version < newest.get((found.table, found.lineage), 0)
 
 
 def is_name(path: str) -> bool:
