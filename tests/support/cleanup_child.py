@@ -75,10 +75,10 @@ class _Merger:
     """Merges one branch into another."""
 
     def __init__(self, graph: og.Graph, source: str, target: str) -> None:
-        self._merge = lambda: graph.branches.merge(source, target)
+        self._graph, self._source, self._target = graph, source, target
 
     def __call__(self) -> bool:
-        return self._merge().commit is not None
+        return self._graph.branches.merge(self._source, self._target).commit is not None
 
 
 class _Reader:

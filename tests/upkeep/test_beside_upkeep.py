@@ -26,7 +26,7 @@ _VERBS = (
 )
 
 #: How long states stay that were the newest: longer than a reader without a lease takes for one state.
-_GRACE = 4.0
+_GRACE = 4
 
 
 def _run(root: Any, seconds: float) -> None:
