@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from omnigraph.graph import init as init
     from omnigraph.graph import open_graph
     from omnigraph.graph.blob_value import Blob as Blob
-    from omnigraph.graph.copying import backup as backup
-    from omnigraph.graph.copying import clone as clone
+    from omnigraph.graph.copies import backup as backup
+    from omnigraph.graph.copies import clone as clone
     from omnigraph.graph.schema_control import SchemaControl as SchemaControl
     from omnigraph.graph.transaction import Transaction as Transaction
     from omnigraph.history.branches import Branch as Branch
@@ -202,7 +202,7 @@ _HOMES = {
     "omnigraph.history.schema_apply": "SchemaApplied",
     # upkeep
     "omnigraph.upkeep.clone.copy_graph": "CloneResult",
-    "omnigraph.graph.copying": "backup clone",
+    "omnigraph.graph.copies": "backup clone",
     "omnigraph.upkeep.clone.relocate_graph": "RelocateResult relocate",
     "omnigraph.upkeep.indexes": "IndexReport PendingIndex",
     "omnigraph.upkeep.optimize.optimize_report": "OptimizeReport OptimizedDataset OptimizedTable",
