@@ -90,6 +90,7 @@ def test_a_query_that_takes_long_keeps_its_state(tmp_path: Path, monkeypatch: py
 
     def run(request: Any) -> Any:
         READS.protect()
+        wait_until(lambda: _leases(graph) == 1, timeout=60, what="the lease")  # by whichever thread
         with og.open(graph.uri) as other:
             other.write([persons("later")])
             assert other.cleanup(keep=1, confirm=True, **NOW).states_removed > 0
@@ -114,6 +115,7 @@ def test_a_merge_that_takes_long_keeps_the_state_of_its_source(tmp_path: Path, m
         if name in waiting:
             waiting.remove(name)
             READS.protect()
+            wait_until(lambda: _leases(graph) == 1, timeout=60, what="the lease")
             with og.open(graph.uri) as other:
                 other.write([persons("later")])
                 assert other.cleanup(keep=1, confirm=True, **NOW).states_removed > 0

@@ -77,17 +77,16 @@ class LastingReads:
     def protect(self) -> None:
         """Put a lease for every read that has lasted for long."""
         now = time.monotonic()
+        due = []
         with self._changed:
-            due = [
-                (number, read)
-                for number, read in self._reads.copy().items()  # a read may end while they are walked through
-                if read.lease is not None and now - read.since >= limits.LASTING_SECONDS
-            ]
-        for number, read in due:
+            for number, read in self._reads.copy().items():  # one may end while they are walked through
+                if read.lease is not None and now - read.since >= limits.LASTING_SECONDS:
+                    due.append((number, read, read.lease))
+                    read.lease = None
+        for number, read, lease in due:
             hold = None
             with contextlib.suppress(OmniGraphError):  # whoever reads on learns it when files are gone
-                hold = read.lease() if read.lease is not None else None
-            read.lease = None
+                hold = lease()
             with self._changed:
                 if number in self._reads:
                     read.hold, hold = hold, None
