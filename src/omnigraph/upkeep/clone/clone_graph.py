@@ -12,7 +12,7 @@ from omnigraph.storage.objects.locks import CONTROL
 from omnigraph.storage.objects.object_store import Location
 from omnigraph.upkeep.clone.carry_files import FileCarriers, carried_here
 from omnigraph.upkeep.clone.copy_graph import CloneResult, GraphCopy
-from omnigraph.upkeep.clone.copy_plan import PlannedFile, is_name, is_older
+from omnigraph.upkeep.clone.copy_plan import PlannedFile, is_name, is_older, newest_versions
 from omnigraph.upkeep.clone.cut import Cut
 from omnigraph.upkeep.clone.places import require_place, two_graphs
 
@@ -43,7 +43,7 @@ def _settle(copy: GraphCopy, cut: Cut, plan: list[PlannedFile]) -> None:
     nothing is removed, and files that would be seen are a reason to stop. Versions that a cleanup of the source removed
     are not seen: the clone knows with the source that they were given up, and its own cleanup removes them.
     """
-    left, newest = copy.left_over(plan), cut.newest()
+    left, newest = copy.left_over(plan), newest_versions(each.path for each in plan)
     if copy.target.location.is_local:
         copy.remove(left)
     elif any(is_name(path) and not is_older(path, newest) for path in left):
