@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from omnigraph.graph import init as init
     from omnigraph.graph import open_graph
     from omnigraph.graph.blob_value import Blob as Blob
+    from omnigraph.graph.copies import backup as backup
+    from omnigraph.graph.copies import clone as clone
     from omnigraph.graph.schema_control import SchemaControl as SchemaControl
     from omnigraph.graph.transaction import Transaction as Transaction
     from omnigraph.history.branches import Branch as Branch
@@ -123,9 +125,7 @@ if TYPE_CHECKING:
     from omnigraph.tokenizer import Tokenizer as Tokenizer
     from omnigraph.upkeep.cleanup.cleanup_result import CleanupResult as CleanupResult
     from omnigraph.upkeep.cleanup.cleanup_result import TableCleanup as TableCleanup
-    from omnigraph.upkeep.clone.clone_graph import clone as clone
     from omnigraph.upkeep.clone.copy_graph import CloneResult as CloneResult
-    from omnigraph.upkeep.clone.keep_backup import backup as backup
     from omnigraph.upkeep.clone.relocate_graph import RelocateResult as RelocateResult
     from omnigraph.upkeep.clone.relocate_graph import relocate as relocate
     from omnigraph.upkeep.drift import DriftClass as DriftClass
@@ -211,8 +211,7 @@ _HOMES = {
     "omnigraph.history.schema_apply": "SchemaApplied",
     # upkeep
     "omnigraph.upkeep.clone.copy_graph": "CloneResult",
-    "omnigraph.upkeep.clone.clone_graph": "clone",
-    "omnigraph.upkeep.clone.keep_backup": "backup",
+    "omnigraph.graph.copies": "backup clone",
     "omnigraph.upkeep.clone.relocate_graph": "RelocateResult relocate",
     "omnigraph.upkeep.indexes": "IndexReport PendingIndex",
     "omnigraph.upkeep.optimize.optimize_report": "OptimizeReport OptimizedDataset OptimizedTable",

@@ -215,6 +215,11 @@ SPARK_LOAD_BYTES: Final = 32 * 1024**2
 #: has started.
 SPARK_UPKEEP_ROWS: Final = 32 * 1024**2
 
+#: A copy of a graph from or to an object store with more files, or bytes, than this is made by Spark, if there is one.
+#: Less is done by one process in minutes.
+SPARK_COPY_FILES: Final = 16 * 1024
+SPARK_COPY_BYTES: Final = 16 * 1024**3
+
 # --- Tuning: sizes that several modules or a test share
 
 # storage
@@ -225,6 +230,10 @@ PUBLISH_BACKOFF_SECONDS: Final = (0.005, 0.05)
 #: A write whose base moved is prepared again this often outside the commit section. The next one is prepared inside,
 #: where nothing can move, so that a busy branch starves nobody.
 REPREPARE_BUDGET: Final = 3
+
+#: A read that has lasted for so many seconds gets a lease: much less than the grace of a cleanup, much more than the
+#: reads that are over before a lease would be put.
+LASTING_SECONDS: Final = 10.0
 
 #: Pause between two looks at a lease that another writer holds, in seconds: the shortest and the longest.
 LEASE_POLL_SECONDS: Final = (0.01, 0.1)

@@ -71,8 +71,13 @@ def test_a_killed_cleanup_leaves_a_sound_graph_and_is_finished_by_the_next(tmp_p
     _assert_whole(root, expected)
 
 
+_DECISIVE = ("cleanup.after_reclaimed", "cleanup.after_commits", "cleanup.between_files@3")
+
+
 @pytest.mark.s3
-@pytest.mark.parametrize("point", ["cleanup.after_reclaimed", "cleanup.after_commits", "cleanup.between_files@2"])
+@pytest.mark.parametrize(
+    "point", [point if point in _DECISIVE else pytest.param(point, marks=pytest.mark.torture) for point in _POINTS]
+)
 def test_a_killed_cleanup_on_s3_is_finished_by_the_next(s3_root: str, point: str) -> None:
     expected = _graph(s3_root)
     _kill(s3_root, point)

@@ -7,10 +7,12 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import obstore
 import pytest
 
 import omnigraph as og
 from omnigraph.errors import GraphMoved, GraphNotFound, ReadOnly
+from omnigraph.storage.objects.object_store import open_store, parse_location
 from tests.support.children import running
 from tests.support.kill_runner import CHILD_SECONDS
 from tests.support.light_python import run_module
@@ -58,8 +60,17 @@ def test_a_killed_clone_is_no_graph_and_is_continued(source: Path, tmp_path: Pat
         assert graph.verify().ok
 
 
+_DECISIVE = ("clone.between_files", "clone.before_main", "clone.before_schema")
+
+
 @pytest.mark.s3
-@pytest.mark.parametrize("point", ["clone.between_files", "clone.before_main", "clone.before_schema"])
+@pytest.mark.parametrize(
+    "point",
+    [
+        point if point in _DECISIVE else pytest.param(point, marks=pytest.mark.torture)
+        for point in (*_INVISIBLE, *_VISIBLE)
+    ],
+)
 def test_a_killed_clone_on_s3_is_continued(source: Path, s3_root: str, point: str) -> None:
     _kill(point, "clone", source, s3_root, nth=40 if point == "clone.between_files" else 1)
     with pytest.raises(GraphNotFound, match="unfinished clone of"):
@@ -135,3 +146,37 @@ def test_a_killed_relocation_is_continued(source: Path, tmp_path: Path) -> None:
     assert og.relocate(tmp_path / "two").changed > 0
     assert og.relocate(tmp_path / "two").changed == 0
     _assert_same(source, tmp_path / "two")
+
+
+@pytest.mark.s3
+@pytest.mark.torture
+@pytest.mark.parametrize("point", _BACKUP)
+def test_a_killed_backup_on_s3_is_continued(source: Path, tmp_path: Path, s3_root: str, point: str) -> None:
+    mine = tmp_path / "mine"
+    og.clone(source, mine)
+    og.backup(mine, s3_root)
+    with og.open(mine) as graph:
+        _grow(graph)
+    _kill(point, "backup", mine, s3_root, nth=200 if point == "clone.between_files" else 1)
+    with og.open(s3_root, mode="ro") as graph:
+        assert graph.verify().ok
+    og.backup(mine, s3_root, prune=True)
+    _assert_same(mine, s3_root)
+
+
+@pytest.mark.s3
+@pytest.mark.torture
+def test_a_killed_relocation_on_s3_is_continued(source: Path, s3_root: str) -> None:
+    og.clone(source, f"{s3_root}/one")
+    location = parse_location(s3_root)
+    store = open_store(location)
+    for page in obstore.list(store, "one/"):
+        for entry in page:
+            obstore.copy(store, entry["path"], entry["path"].replace("one/", "two/", 1))
+    for nth in (1, 4, 6):
+        _kill("relocate.between_files", "relocate", f"{s3_root}/two", nth=nth)
+        with og.open(f"{s3_root}/two", mode="ro") as graph, pytest.raises(GraphMoved):
+            graph.export(branch="review/b")
+    assert og.relocate(f"{s3_root}/two").changed > 0
+    assert og.relocate(f"{s3_root}/two").changed == 0
+    _assert_same(source, f"{s3_root}/two")

@@ -68,3 +68,9 @@ def test_a_killed_repair_is_whole_or_nothing_and_is_repeated(folder: Path) -> No
 @pytest.mark.s3
 def test_a_killed_repair_on_s3_is_whole_or_nothing_and_is_repeated(s3_root: str, folder: Path) -> None:
     _check(s3_root, folder, [CASES[1], CASES[4], CASES[6]])
+
+
+@pytest.mark.s3
+@pytest.mark.torture
+def test_a_repair_that_is_killed_at_any_point_on_s3_is_whole_or_nothing(s3_root: str, folder: Path) -> None:
+    _check(s3_root, folder, list(CASES))

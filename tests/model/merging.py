@@ -16,7 +16,7 @@ from omnigraph import failpoints
 from omnigraph.errors import HistoricalVersionReclaimed, MergeConflict
 from omnigraph.storage.metadata.manifest import Commit
 from tests.merge.oracle import Merged, Rules, merge, shared_state
-from tests.model.machine import CUTS, GraphMachine, index
+from tests.model.machine import CUTS, GraphMachine, index, state_of
 from tests.model.oracle import ENDS, State
 
 RULES = Rules(ends=ENDS, uniques={"node:Person": ("tag",)}, cards={"edge:LivesIn": (0, 1)})
@@ -87,7 +87,7 @@ class MergingMachine(GraphMachine):
         event(f"merge done: {result.outcome}")
         if wanted.conflicts:
             assert resolve is not None, f"should have been refused with {wanted.conflicts}"
-            found = state_now(self.graph, target)
+            found = state_of(self.graph.snapshot(target))
             assert not RULES.broken_by(found), "a resolved merge broke a rule"
             self.model.commit(target, result.commit, found)
             return
@@ -121,8 +121,3 @@ class MergingMachine(GraphMachine):
         source, target = pair
         self.kill({"do": "merge", "branch": target, "name": source}, cut, nth)
         self.settle(target, wanted.state)
-
-
-def state_now(graph: og.Graph, branch: str) -> State:
-    snapshot = graph.snapshot(branch)
-    return {key: {row["id"]: row for row in snapshot.arrow(key).to_pylist()} for key in snapshot.tables}

@@ -44,6 +44,12 @@ def test_a_graph_that_is_optimized_cleaned_up_tagged_and_cloned_behaves_like_the
     assert play(str(tmp_path), examples=8, steps=15, crashes=1, kind=UpkeepMachine) >= 8
 
 
+@pytest.mark.s3
+@pytest.mark.torture
+def test_a_graph_on_an_object_store_under_upkeep_behaves_like_the_model(s3_root: str) -> None:
+    assert play(s3_root, examples=10, steps=20, crashes=1, kind=UpkeepMachine) >= 10
+
+
 @pytest.mark.torture
 def test_a_graph_under_upkeep_behaves_like_the_model_for_long(tmp_path: Path) -> None:
     assert play(str(tmp_path), examples=200, steps=40, crashes=2, kind=UpkeepMachine) >= 200

@@ -105,6 +105,28 @@ def test_a_merge_operation_on_a_moved_table_conflicts_and_on_a_still_one_gives_r
     assert sorted(row["_rowid"] for row in _meta(landed).values()) == [0, 1, 2]
 
 
+def test_two_updates_that_remove_a_fragment_which_is_not_there_conflict_while_the_newest_of_them_is_there(
+    tmp_path: Path,
+) -> None:
+    """Also when the versions between them are gone. Without such a fragment the stale one lands on top of all."""
+
+    def operation(table: Any, id_: str, *removed: int) -> Any:
+        newest = max(fragment.fragment_id for fragment in table.get_fragments())
+        new = _write(table, _rows(id_))
+        return LanceOperation.Update(removed_fragment_ids=[newest, *removed], updated_fragments=[], new_fragments=new)
+
+    first = table = _table(tmp_path / "t", "a")
+    stale, unmarked = operation(first, "late", 2**32 - 1), operation(first, "late")
+    for id_ in ("b", "c", "d"):
+        table = _commit(table, operation(table, id_, 2**32 - 1))
+    assert _ids(table) == ["d"]
+    for version in (2, 3):
+        (tmp_path / "t" / "_versions" / f"{2**64 - 1 - version:020d}.manifest").unlink()
+    with pytest.raises(CommitConflictError):
+        _commit(first, stale)
+    assert _ids(_commit(first, unmarked)) == ["d", "late"]
+
+
 def test_a_transaction_is_found_in_history_by_its_uuid(tmp_path: Path) -> None:
     table = _table(tmp_path / "t", "a")
     transaction = Transaction(table.version, _append(table, "b"), uuid="0f6e7f4e-6f3c-4d4e-9a51-3d5b8f3a2c11")

@@ -29,6 +29,14 @@ def main(text: str) -> None:
                 graph.branches.delete(order["name"])
             case "rename":
                 graph.branches.rename(order["branch"], order["name"])
+            case "optimize":
+                graph.optimize()
+            case "cleanup":
+                graph.cleanup(keep=order["keep"], grace=0, confirm=True)
+            case "tag":
+                graph.tags.create(order["name"], order["at"])
+            case "clone":
+                og.clone(order["uri"], order["name"])
             case "merge":
                 graph.branches.merge(order["name"], order["branch"])
 

@@ -132,7 +132,7 @@ def _print_rule(rule: RetentionRule, *, json: bool) -> None:
 
 
 def register_upkeep(app: typer.Typer) -> None:
-    @command(app, "upkeep", Accepts.DIRECT)
+    @command(app, "upkeep", Accepts.DIRECT, data_frames=True)
     def upkeep(
         cli: Invocation,
         uri: Uri = None,

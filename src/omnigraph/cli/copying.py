@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from omnigraph.cli.addressing import Accepts, Address
+from omnigraph.cli.arguments import Engine
 from omnigraph.cli.command import Invocation, Json, Uri, command
 from omnigraph.cli.printing import print_json
 
@@ -15,30 +16,33 @@ if TYPE_CHECKING:
     from omnigraph import CloneResult
 
 _Source = Annotated[str, typer.Argument(metavar="SRC", help="Address of the graph.")]
+_CopyEngine = Annotated[Engine, typer.Option("--engine", help="This process, or Spark for many files.")]
 
 
 def register_clone(app: typer.Typer) -> None:
-    @command(app, "clone", Accepts.NOTHING)
+    @command(app, "clone", Accepts.NOTHING, data_frames=True)
     def clone(
         cli: Invocation,
         source: _Source,
         target: Annotated[str, typer.Argument(metavar="DST", help="An empty or new place for the clone.")],
+        engine: _CopyEngine = Engine.AUTO,
         json: Json = False,
     ) -> None:
         """Copy a whole graph, with all branches and history, and compare every file; continues where it stopped."""
         import omnigraph
 
         cli.echo(Address(target))
-        _print(omnigraph.clone(source, target), "cloned", json=json)
+        _print(omnigraph.clone(source, target, engine=engine.value), "cloned", json=json)
 
 
 def register_backup(app: typer.Typer) -> None:
-    @command(app, "backup", Accepts.NOTHING, destroys=True)
+    @command(app, "backup", Accepts.NOTHING, data_frames=True, destroys=True)
     def backup(
         cli: Invocation,
         source: _Source,
         target: Annotated[str, typer.Argument(metavar="TARGET", help="The backup, or an empty place for one.")],
         prune: Annotated[bool, typer.Option("--prune", help="Remove what the source has no more.")] = False,
+        engine: _CopyEngine = Engine.AUTO,
         json: Json = False,
     ) -> None:
         """Make a backup of a graph, or copy to it what is new. 'omnigraph clone TARGET DST' brings it back."""
@@ -48,7 +52,7 @@ def register_backup(app: typer.Typer) -> None:
         cli.echo(address)
         if prune:
             cli.confirm(address, json=json)
-        _print(omnigraph.backup(source, target, prune=prune), "backed up", json=json)
+        _print(omnigraph.backup(source, target, prune=prune, engine=engine.value), "backed up", json=json)
 
 
 def register_relocate(app: typer.Typer) -> None:

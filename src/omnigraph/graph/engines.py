@@ -1,4 +1,4 @@
-"""Which engine runs a load, a merge, an embedding or upkeep: this process (``embedded``) or Spark.
+"""Which engine runs a load, a merge, an embedding, upkeep or a copy of a graph: this process (``embedded``) or Spark.
 
 With ``auto`` much data goes to Spark where pyspark and Java are installed; some MiB do not, whatever their format,
 because starting Spark takes seconds. No other module outside `spark/` and the command line imports it, and this one
@@ -8,7 +8,7 @@ only when it is needed.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,9 @@ from omnigraph.history.merge.merge_source import MergeSource
 from omnigraph.storage.commit.preparation import Workspace
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.objects import user_files
+from omnigraph.storage.objects.object_store import Location
 from omnigraph.upkeep import work_engine
+from omnigraph.upkeep.clone import carry_files
 from omnigraph.write.arrow_rows import is_rows
 from omnigraph.write.load.load_result import LoadResult
 from omnigraph.write.load.load_source import is_file
@@ -34,13 +36,14 @@ SparkLoad = Callable[..., LoadResult]
 
 @dataclass(frozen=True, slots=True)
 class SparkEngine:
-    """What Spark can do for a graph: `omnigraph.spark.load`, the work on the rows of a merge, that of upkeep, and
-    asking an embedding provider."""
+    """What Spark can do for a graph: `omnigraph.spark.load`, the work on the rows of a merge, that of upkeep, asking an
+    embedding provider, and the files of a copy."""
 
     load: SparkLoad
     merge: merging.MergeEngines
     upkeep: Callable[[GraphStore], work_engine.UpkeepEngine]
     embed: Callable[[GraphStore], EmbedEngine]
+    copy: Callable[[Location, Location], carry_files.FileCarrier]
 
 
 def spark_load(engine: str, source: Any) -> SparkLoad | None:
@@ -107,6 +110,26 @@ def embed_engine(engine: str) -> Callable[[GraphStore, int], EmbedEngine]:
     return by_size
 
 
+def copy_engine(engine: str) -> carry_files.FileCarriers:
+    """Who carries the files of a copy: what was asked for, or with ``auto`` what suits their number. From disk to disk
+    that is this process, because a disk is no faster for many than for one."""
+    _check(engine)
+    if engine == EMBEDDED:
+        return carry_files.carried_here
+    if engine == SPARK:
+        spark = spark_engine()
+        return lambda source, target, files: spark.copy(source, target)
+
+    def by_size(
+        source: Location, target: Location, files: Sequence[carry_files.CarriedFile]
+    ) -> carry_files.FileCarrier | None:
+        is_much = len(files) > limits.SPARK_COPY_FILES or sum(file.size for file in files) > limits.SPARK_COPY_BYTES
+        found = _spark_or_none() if is_much and not (source.is_local and target.is_local) else None
+        return found.copy(source, target) if found is not None else None
+
+    return by_size
+
+
 def spark_engine() -> SparkEngine:
     """Spark, imported now.
 
@@ -118,6 +141,7 @@ def spark_engine() -> SparkEngine:
         from omnigraph.spark.session import require_spark
 
         require_spark()
+        from omnigraph.spark.copy_tasks import spark_carrier
         from omnigraph.spark.embedding_tasks import spark_asking
         from omnigraph.spark.loading.spark_load import load
         from omnigraph.spark.spark_merge import spark_merge
@@ -129,7 +153,7 @@ def spark_engine() -> SparkEngine:
             f"the Spark engine cannot be imported: {type(cause).__name__}: {cause}",
             hint="repair the installation of pyspark, or pass engine='embedded'",
         ) from cause
-    return SparkEngine(load, spark_merge, spark_upkeep, spark_asking)
+    return SparkEngine(load, spark_merge, spark_upkeep, spark_asking, spark_carrier)
 
 
 def _spark_or_none() -> SparkEngine | None:

@@ -987,14 +987,15 @@ class Graph:
     def _read(
         self, asked: ManifestSnapshot, branch: str | None, at: At | None, read: Callable[[ManifestSnapshot], _Read]
     ) -> _Read:
-        with at_state(asked):
+        with at_state(asked), self._reader().lasting(asked, "query"):
             try:
                 return read(asked)
             except (HistoricalVersionReclaimed, CorruptGraph):
                 newest = asked_state(self._reader(), branch, at)
                 if (newest.identity, newest.version) == (asked.identity, asked.version):
                     raise
-        with at_state(newest):  # a cleanup removed what was being read, which is not the newest state any more
+        # A cleanup removed what was being read, which is not the newest state any more.
+        with at_state(newest), self._reader().lasting(newest, "query"):
             return read(newest)
 
     def _reader(self) -> GraphStore:

@@ -26,15 +26,16 @@ if TYPE_CHECKING:
 
 
 class Snapshot:
-    """One consistent state of a graph. It does not change, whatever is committed meanwhile. Cleanups leave one of the
-    past alone as long as this object is there."""
+    """One consistent state of a graph. It does not change, whatever is committed meanwhile. Cleanups leave it alone as
+    long as this object is there."""
 
     def __init__(self, store: GraphStore, stored: ManifestSnapshot, hold: Hold | None = None) -> None:
         self._store = store
         self._stored = stored
-        if hold is not None:
-            released = weakref.finalize(self, hold.release)
-            released.atexit = store.location.is_local  # elsewhere it expires, and nobody waits for a store at the end
+        end = hold.release if hold is not None else store.begin_read(stored, "snapshot")
+        if end is not None:
+            ended = weakref.finalize(self, end)
+            ended.atexit = store.location.is_local  # elsewhere a lease expires, and nobody waits for a store at the end
 
     @property
     def branch(self) -> str:

@@ -40,7 +40,7 @@ class SparkUpkeep:
             table, fragments = pieces[number]
             return rewrite_group(table.open(), fragments).to_text()
 
-        return [RewrittenGroup.from_text(text) for text in self._done(len(tasks), rewritten)]
+        return [RewrittenGroup.from_text(text) for text in answers_of(self._cluster, len(tasks), rewritten)]
 
     def build(self, tasks: Sequence[SegmentTask]) -> list[BuiltSegment]:
         pieces = [(StageTable(self._location, task.table), task.work, task.version) for task in tasks]
@@ -49,16 +49,17 @@ class SparkUpkeep:
             table, work, version = pieces[number]
             return json.dumps(sidecar.index_to_json(build_segment(table.open(), work, version).index))
 
-        told = self._done(len(tasks), built)
+        told = answers_of(self._cluster, len(tasks), built)
         return [
             BuiltSegment(task.work, sidecar.index_from_json(json.loads(text)))
             for task, text in zip(tasks, told, strict=True)
         ]
 
-    def _done(self, count: int, work: Callable[[int], str]) -> list[str]:
-        """What each piece of work answers, in their order."""
-        told = self._cluster.collect(self._cluster.each(count, _each_number(work), MESSAGE_DDL))
-        return [done.text for done in sorted(decode(told, WorkDone), key=lambda done: done.number)]
+
+def answers_of(cluster: Cluster, count: int, work: Callable[[int], str]) -> list[str]:
+    """What pieces of work with the numbers up to ``count`` answer, one task each, in their order."""
+    told = cluster.collect(cluster.each(count, _each_number(work), MESSAGE_DDL))
+    return [done.text for done in sorted(decode(told, WorkDone), key=lambda done: done.number)]
 
 
 def _each_number(work: Callable[[int], str]) -> Task:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -27,6 +27,7 @@ from omnigraph.storage.metadata import commit_log, manifest, migrate
 from omnigraph.storage.metadata.branch_entries import BranchEntries, BranchEntry
 from omnigraph.storage.metadata.commit_mirror import Mirror
 from omnigraph.storage.metadata.holds import Hold, Kind, lease
+from omnigraph.storage.metadata.lasting_reads import READS
 from omnigraph.storage.metadata.manifest import ManifestSnapshot, Pin, read_snapshot, table_version_of
 from omnigraph.storage.objects.locks import Sections
 from omnigraph.storage.objects.native_libraries import store_errors
@@ -290,6 +291,20 @@ class GraphStore:
         with contextlib.suppress(HistoricalVersionReclaimed, StorageError):
             return lease(self.location, self.objects, state, kind)
         return None
+
+    @contextlib.contextmanager
+    def lasting(self, state: ManifestSnapshot, kind: Kind) -> Iterator[None]:
+        """Inside the block a state is read. If that takes long, cleanups leave it alone from then on."""
+        end = self.begin_read(state, kind)
+        try:
+            yield
+        finally:
+            if end is not None:
+                end()
+
+    def begin_read(self, state: ManifestSnapshot, kind: Kind) -> Callable[[], None] | None:
+        """The same for a read that ends when what is returned is called; None for a handle that writes nothing."""
+        return READS.begin(lambda: self.lease(state, kind)) if self._writes else None
 
     def take_unfinished_names(self) -> None:
         """Stop branches that are being made: nobody can tell yet which state they will show. Whoever makes one finds

@@ -15,7 +15,9 @@ import omnigraph as og
 from omnigraph import failpoints, limits
 from omnigraph.errors import CleanupRefused, HistoricalVersionReclaimed, ReadSetChanged
 from omnigraph.storage.metadata import holds
+from omnigraph.storage.metadata.lasting_reads import READS
 from tests.support.small_graphs import ids_of, people, persons
+from tests.support.waiting import wait_until
 
 NOW = {"grace": 0}
 
@@ -63,6 +65,67 @@ def test_a_snapshot_of_the_head_puts_no_lease(tmp_path: Path) -> None:
     held = graph.snapshot()
     graph.query("query q() { match { $p: Person } return { $p.handle } }")
     assert _leases(graph) == 0 and held.count("Person") == 5
+
+
+def test_a_snapshot_of_the_head_that_is_held_for_long_gets_a_lease(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = _grown(tmp_path / "g")
+    held = graph.snapshot()
+    monkeypatch.setattr(limits, "LASTING_SECONDS", 0.02)
+    wait_until(lambda: _leases(graph) == 1, timeout=60, what="the lease")
+    with og.open(graph.uri) as other:
+        other.write([persons("later")])
+        other.cleanup(keep=1, confirm=True, **NOW)
+    graph._store.tables.forget_open()
+    assert held.arrow("Person").num_rows == held.count("Person") == 5
+    del held
+    gc.collect()
+    assert _leases(graph) == 0
+
+
+def test_a_query_that_takes_long_keeps_its_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = _grown(tmp_path / "g")
+    old, real = graph.commits.list()[3], graph._reads.run
+
+    def run(request: Any) -> Any:
+        READS.protect()
+        wait_until(lambda: _leases(graph) == 1, timeout=60, what="the lease")  # by whichever thread
+        with og.open(graph.uri) as other:
+            other.write([persons("later")])
+            assert other.cleanup(keep=1, confirm=True, **NOW).states_removed > 0
+        graph._store.tables.forget_open()
+        return real(request)
+
+    monkeypatch.setattr(limits, "LASTING_SECONDS", 0)
+    monkeypatch.setattr(graph._reads, "run", run)
+    found = graph.query("query q() { match { $p: Person } return { $p.handle as h } }", at=old.id)
+    assert {row["h"] for row in found.rows()} == {"a", "p0"}
+    assert _leases(graph) == 0
+
+
+def test_a_merge_that_takes_long_keeps_the_state_of_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = _grown(tmp_path / "g")
+    graph.branches.create("dev")
+    graph.write([persons("wanted")])
+    real, waiting = failpoints.reach, ["write.after_stage"]
+
+    def reach(name: str, kind: str = "") -> None:
+        real(name, kind)
+        if name in waiting:
+            waiting.remove(name)
+            READS.protect()
+            wait_until(lambda: _leases(graph) == 1, timeout=60, what="the lease")
+            with og.open(graph.uri) as other:
+                other.write([persons("later")])
+                assert other.cleanup(keep=1, confirm=True, **NOW).states_removed > 0
+
+    monkeypatch.setattr(limits, "LASTING_SECONDS", 0)
+    monkeypatch.setattr(failpoints, "reach", reach)
+    graph.branches.merge("main", "dev")
+    assert not waiting and _leases(graph) == 0
+    assert ids_of(graph, "Person", "dev") == {"a", "p0", "p1", "p2", "p3", "wanted"}
+    assert graph.verify(deep=True).ok
 
 
 def test_whoever_reads_on_after_its_lease_expired_gets_a_typed_error_and_never_other_rows(tmp_path: Path) -> None:

@@ -74,6 +74,33 @@ def test_a_publish_that_lands_where_a_cleanup_removed_a_version_is_tried_again(s
 
 
 @pytest.mark.s3
+@pytest.mark.parametrize("verb", ["write", "merge"])
+def test_a_publish_that_begins_when_the_versions_behind_its_head_are_cleaned_up_changes_nothing(
+    s3_root: str, tmp_path: Path, verb: str
+) -> None:
+    """All that replaced its head is gone, so only the newest version can refuse it."""
+    graph = _grown(s3_root)
+    graph.branches.create("dev")
+    graph.write([persons("of-dev")], branch="dev")
+    pause = tmp_path / "pause"
+    given = ("held",) if verb == "write" else ("dev", "main")
+    command = run_module("tests.support.cleanup_child", verb, s3_root, *given)
+    with running(command, {**_SHORT, "OMNIGRAPH_FAILPOINTS": f"publish.before_commit=pause:{pause}"}) as child:
+        wait_until(Path(f"{pause}.reached").exists, timeout=CHILD_SECONDS, what="the publish")
+        for number in range(3):
+            graph.write([persons(f"meanwhile{number}")])
+        assert graph.cleanup(**_NOW).states_removed > 3
+        Path(f"{pause}.release").touch()
+        said, failed = child.communicate(timeout=CHILD_SECONDS)
+    assert child.returncode == 0, failed
+    with og.open(s3_root) as again:
+        assert again.verify(deep=True).ok
+        assert [commit.id for commit in again.commits.list()].count(said.strip()) == 1
+        wanted = {"a", "p0", "p1", "p2", "p3", "meanwhile0", "meanwhile1", "meanwhile2"}
+        assert ids_of(again, "Person") == wanted | {"held" if verb == "write" else "of-dev"}
+
+
+@pytest.mark.s3
 @pytest.mark.parametrize("old", [False, True])
 @pytest.mark.parametrize("point", ["branch_create.before_ref", "branch_create.after_ref"])
 def test_a_branch_that_is_made_beside_a_cleanup_is_whole_or_not_there(

@@ -83,7 +83,8 @@ class Attempts:
     def commit(self, store: GraphStore, write: Write[ComputedMerge]) -> Committed[ComputedMerge]:
         """Commit what `prepare` gives, and remove what was staged in vain."""
         try:
-            done = run(store, write)
+            with store.lasting(self.source.snapshot, "merge"):
+                done = run(store, write)
         except (OutcomeUnknown, RecoveryRequired):
             raise  # the commit may still come true
         except OmniGraphError:

@@ -1,9 +1,9 @@
 """The publisher: makes a change of the graph visible with one commit on `__manifest`.
 
 Table pins, the commit record and the branch head land together or not at all. Every publish replaces the head row of
-the state that it was computed from, so of all that saw the same head one succeeds: the store's own condition, and the
-only one that the safety of a write rests on. Read `protocol.py` for what comes before, and
-`metadata/manifest.py` for the reader.
+the state that it was computed from and is refused if another publish came since, so of all that saw the same head one
+succeeds: the store's own condition, and the only one that the safety of a write rests on. Read `protocol.py` for what
+comes before, and `metadata/manifest.py` for the reader.
 """
 
 from __future__ import annotations
@@ -39,6 +39,11 @@ from omnigraph.storage.tables.datasets import DATA_STORAGE_VERSION, as_dataset, 
 from omnigraph.storage.tables.filters import one_of
 from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.row_lookup import select_rows
+
+#: A fragment that is never there and that every publish says it removes. Lance refuses a transaction if a version since
+#: its base removed the same fragment, and it looks only at versions that are there. A cleanup may have removed the one
+#: that replaced the head of the base, but never the newest one, which is a publish too.
+_HEAD_FRAGMENT = 2**32 - 1
 
 #: The handle of a state that is not committed yet.
 _NO_HANDLE = cast(LanceTable, None)
@@ -312,7 +317,7 @@ def _write_rows(
             changed.append(left)
     new += _write(base.handle, pa.concat_tables([manifest.to_arrow(present), recent]))
     operation = lance.LanceOperation.Update(
-        removed_fragment_ids=sorted(removed), updated_fragments=changed, new_fragments=new
+        removed_fragment_ids=[*sorted(removed), _HEAD_FRAGMENT], updated_fragments=changed, new_fragments=new
     )
     return operation, len(present), recent
 

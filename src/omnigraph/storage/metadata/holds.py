@@ -29,7 +29,7 @@ from omnigraph.storage.objects.object_store import Location, ObjectStore
 LEASES = f"{reclaimed.DIRECTORY}/leases"
 CLAIMS = f"{reclaimed.DIRECTORY}/claims"
 
-Kind: TypeAlias = Literal["snapshot", "export", "baseline", "spark", "copy", "load"]
+Kind: TypeAlias = Literal["snapshot", "export", "baseline", "query", "merge", "spark", "copy", "load"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from omnigraph.storage.objects.locks import RECOVERY_DIRECTORY
 from omnigraph.storage.objects.object_store import Location
 from omnigraph.storage.tables import version_addresses
 from omnigraph.storage.tagged_states import tagged_state
+from omnigraph.upkeep.clone.carry_files import Carried, CarriedFile, FileCarriers, carried_here, carry_file
 from omnigraph.upkeep.clone.copy_plan import DERIVED, PlannedFile, Step, is_name, plan_copy
 from omnigraph.upkeep.clone.cut import SCHEMA_FILES, Cut, read_names, take_cut
 
@@ -79,18 +80,21 @@ class GraphCopy:
         present: sizes of the files that the target had at the beginning.
         known: files of the source that are known to be in the target, with the tags they had; of these only the size
             is looked at again.
-        settle: called with the plan before anything refers to the new files; deals with what only the target has.
+        settle: called with the cut and its plan before anything refers to the new files; deals with what only the
+            target has.
         stored: sizes in the target of the files that are known; where addresses follow, they differ.
         prune: remove what only the target has, when the new state is complete.
+        carriers: who carries the files that come as they are and that nothing refers to yet, which are nearly all.
         removed: files of the target that are gone.
     """
 
     source: GraphStore
     target: GraphStore
     known: dict[str, StoredFile]
-    settle: Callable[[GraphCopy, list[PlannedFile]], None]
+    settle: Callable[[GraphCopy, Cut, list[PlannedFile]], None]
     stored: dict[str, int]
     prune: bool = False
+    carriers: FileCarriers = carried_here
     present: dict[str, int] = field(init=False)
     removed: int = 0
     _from: FileTree = field(init=False)
@@ -109,26 +113,29 @@ class GraphCopy:
             ConflictError: the source removed files all the time.
             StorageError: a file came out differently from what was read.
         """
-        with (
-            ThreadPoolExecutor(_THREADS, thread_name_prefix="omnigraph-clone") as threads,
-            holding(_lease(self.source)),
-        ):
+        with ThreadPoolExecutor(_THREADS, thread_name_prefix="omnigraph-clone") as threads:
             for _ in range(_ROUNDS):
-                cut = take_cut(self.source, self._from)
-                plan = plan_copy(self._from.files(), cut)
-                try:
-                    self._bring(threads, plan, Step.DATA)
-                    failpoints.reach("clone.after_data")
-                    self.settle(self, plan)
-                    self._bring(threads, plan, Step.TABLES)
-                    cut, plan = self._still_there(cut, plan)
-                    self._bring(threads, plan, Step.BRANCHES)
-                    cut, plan = self._still_there(cut, plan)
-                except SourceChanged:
-                    continue
-                self.settle(self, plan)
-                return self._show(threads, cut, plan)
+                with contextlib.suppress(SourceChanged), holding(_lease(self.source)):
+                    return self._run(threads)
         raise ConflictError("the source removed files all the time while it was copied", hint="try again later")
+
+    def _run(self, threads: ThreadPoolExecutor) -> CloneResult:
+        """Copy one cut.
+
+        Raises:
+            SourceChanged: a file of it is gone.
+        """
+        cut = take_cut(self.source, self._from)
+        plan = plan_copy(self._from.files(), cut)
+        self._bring_data(threads, plan)
+        failpoints.reach("clone.after_data")
+        self.settle(self, cut, plan)
+        self._bring(threads, plan, Step.TABLES)
+        cut, plan = self._still_there(cut, plan)
+        self._bring(threads, plan, Step.BRANCHES)
+        cut, plan = self._still_there(cut, plan)
+        self.settle(self, cut, plan)
+        return self._show(threads, cut, plan)
 
     def _still_there(self, cut: Cut, plan: list[PlannedFile]) -> tuple[Cut, list[PlannedFile]]:
         """The cut and the plan without branches that the source deleted meanwhile.
@@ -145,11 +152,18 @@ class GraphCopy:
         return left, [each for each in plan if each.path not in gone]
 
     def _show(self, threads: ThreadPoolExecutor, cut: Cut, plan: list[PlannedFile]) -> CloneResult:
-        """Make the copy one that can be opened."""
+        """Make the copy one that can be opened.
+
+        Raises:
+            SourceChanged: a state of main is gone; what was brought so far is also part of the next cut, or harmless.
+        """
         failpoints.reach("clone.before_names")
         self._bring_in_order(plan, Step.NAMES)
         failpoints.reach("clone.before_main")
         self._bring(threads, plan, Step.MAIN)
+        if self._vanished:
+            self._vanished.clear()
+            raise SourceChanged
         _require_whole(self.target.location, cut)
         self._bring_in_order(plan, Step.TAGS)
         failpoints.reach("clone.before_schema")
@@ -182,6 +196,17 @@ class GraphCopy:
             self.removed += 1
             failpoints.reach("clone.between_removals")
 
+    def _bring_data(self, threads: ThreadPoolExecutor, plan: list[PlannedFile]) -> None:
+        """Bring what nothing refers to yet, by another carrier if there is one for so much."""
+        chosen = [each for each in plan if each.step == Step.DATA and not self._is_known(each)]
+        files = [self._file(each) for each in chosen]
+        carrier = self.carriers(self.source.location, self.target.location, files)
+        if carrier is None:
+            self._bring(threads, plan, Step.DATA)
+            return
+        for planned, carried in zip(chosen, carrier.carry(files), strict=True):
+            self._know(planned, self._taken(planned, carried))
+
     def _bring(self, threads: ThreadPoolExecutor, plan: list[PlannedFile], step: Step) -> None:
         """Bring the files of one step, several at a time, and make them durable together."""
         chosen = [each for each in plan if each.step == step]
@@ -212,16 +237,19 @@ class GraphCopy:
 
     def _bring_one(self, planned: PlannedFile) -> None:
         failpoints.reach("clone.between_files")
-        path = planned.path
         if planned.content is None and self._is_known(planned):
             return
         if planned.content is None and planned.moved is None:
             stored = self._bring_stream(planned)
         else:
             stored = self._bring_content(planned)
+        self._know(planned, stored)
+
+    def _know(self, planned: PlannedFile, stored: int | None) -> None:
+        """A file is in the target with so many bytes; None when the source has it no more."""
         if stored is not None:
-            self.stored[path] = stored
-            self.known[path] = planned.file
+            self.stored[planned.path] = stored
+            self.known[planned.path] = planned.file
 
     def _is_known(self, planned: PlannedFile) -> bool:
         path = planned.path
@@ -229,14 +257,21 @@ class GraphCopy:
 
     def _bring_stream(self, planned: PlannedFile) -> int | None:
         """A file as it is. One that was there with the same size is read, and copied when it differs."""
+        return self._taken(planned, carry_file(self._from, self._to, self._file(planned)))
+
+    def _file(self, planned: PlannedFile) -> CarriedFile:
         path, size = planned.path, planned.file.size
-        if self.present.get(path) == size and self._to.is_same(self._from, path):
-            return size
-        if not self._to.copy(self._from, path, size):
+        return CarriedFile(path, size, self.present.get(path) == size)
+
+    def _taken(self, planned: PlannedFile, carried: Carried) -> int | None:
+        """Bytes of a file that was carried; None when the source has it no more."""
+        path, size = planned.path, planned.file.size
+        if carried == Carried.GONE:
             if not path.startswith(DERIVED):
                 self._vanished.append(path)
             return None
-        self._note(path, size)
+        if carried == Carried.COPIED:
+            self._note(path, size)
         return size
 
     def _bring_content(self, planned: PlannedFile) -> int | None:

@@ -7,7 +7,7 @@ a copy that is interrupted anywhere is no graph; and one that is brought up to d
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -117,14 +117,26 @@ def _planned(file: StoredFile, cut: Cut, newest: dict[tuple[str, str | None], in
 def surplus(present: Iterable[str], planned: Iterable[str]) -> Iterator[str]:
     """Version files of a copy that are newer than the newest of their lineage should be: whoever opens the lineage
     would find them. They are of a branch that was deleted and made again under its name."""
-    newest: dict[tuple[str, str | None], int] = {}
-    for found in filter(None, map(version_file, planned)):
-        lineage = (found.table, found.lineage)
-        newest[lineage] = max(found.version, newest.get(lineage, 0))
+    newest = newest_versions(planned)
     for path in present:
         each = version_file(path)
         if each is not None and each.version > newest.get((each.table, each.lineage), each.version):
             yield path
+
+
+def newest_versions(planned: Iterable[str]) -> dict[tuple[str, str | None], int]:
+    """The newest version of each lineage of a table that is among some files."""
+    newest: dict[tuple[str, str | None], int] = {}
+    for found in filter(None, map(version_file, planned)):
+        lineage = (found.table, found.lineage)
+        newest[lineage] = max(found.version, newest.get(lineage, 0))
+    return newest
+
+
+def is_older(path: str, newest: Mapping[tuple[str, str | None], int]) -> bool:
+    """Whether a file is a version of a lineage that has newer ones, see `newest_versions`."""
+    found = version_file(path)
+    return found is not None and found.version < newest.get((found.table, found.lineage), 0)
 
 
 def is_name(path: str) -> bool:

@@ -5,47 +5,31 @@ from __future__ import annotations
 import json
 import os
 
-from omnigraph import failpoints
+from omnigraph import failpoints, ids
 from omnigraph.errors import ConflictError
+from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import copy_claim, manifest
 from omnigraph.storage.metadata.copy_claim import CopyClaim
 from omnigraph.storage.objects.file_tree import StoredFile
 from omnigraph.storage.objects.locks import CONTROL, RECOVERY_DIRECTORY
 from omnigraph.storage.objects.object_store import Location, ObjectStore
+from omnigraph.upkeep.clone.carry_files import FileCarriers, carried_here
 from omnigraph.upkeep.clone.copy_graph import CloneResult, GraphCopy
-from omnigraph.upkeep.clone.copy_plan import PlannedFile, Step, surplus, version_file
-from omnigraph.upkeep.clone.cut import SCHEMA_FILES
+from omnigraph.upkeep.clone.copy_plan import PlannedFile, surplus
+from omnigraph.upkeep.clone.cut import SCHEMA_FILES, Cut
 from omnigraph.upkeep.clone.places import require_place, two_graphs
 
 #: What the last complete run knew of the files of its source.
 FILES = f"{RECOVERY_DIRECTORY}/backup.files"
 
 
-def backup(
-    source: str | os.PathLike[str] | Location, target: str | os.PathLike[str] | Location, *, prune: bool = False
+def keep_backup(
+    source: str | os.PathLike[str] | Location,
+    target: str | os.PathLike[str] | Location,
+    prune: bool = False,
+    carriers: FileCarriers = carried_here,
 ) -> CloneResult:
-    """Make a backup of a graph, or bring one up to date by copying what is new.
-
-    The target is a graph that can be read with ``mode="ro"`` and with every command that reads; writers are refused. To
-    bring a backup back, clone it. While a run is under way, and after one that was interrupted, main shows the state
-    before or after it.
-
-    Args:
-        source: the graph.
-        target: an empty place, or the backup of this graph from before.
-        prune: remove what the source has no more: deleted branches, dropped tables, files of writes that failed.
-
-    Raises:
-        ConflictError: the target is a backup of another graph, or has a state that the source does not have.
-        AlreadyInitialized: the target is a graph, not a backup.
-        InputError: the target is not empty, or one of the two lies in the other.
-
-    Example:
-        >>> og.backup("people.omni", "backup.omni").copied_files > 0
-        True
-        >>> og.backup("people.omni", "backup.omni").copied_files
-        0
-    """
+    """Make a backup of a graph, or bring one up to date; see `omnigraph.backup`."""
     one, other = two_graphs(source, target)
     claim = CopyClaim("backup", one.location.uri)
     require_place(other, claim)
@@ -54,16 +38,16 @@ def backup(
         copy_claim.make(other.objects, claim)
         failpoints.reach("clone.after_claim")
         known, stored = _read_files(other.objects)
-        copy = GraphCopy(one, other, known, _settle, stored, prune)
+        copy = GraphCopy(one, other, known, _settle, stored, prune, carriers)
         result = copy.run()
         failpoints.reach("backup.before_files")
         _write_files(other.objects, copy)
     return result
 
 
-def _settle(copy: GraphCopy, plan: list[PlannedFile]) -> None:
+def _settle(copy: GraphCopy, cut: Cut, plan: list[PlannedFile]) -> None:
     """Take away branches of the backup that are other ones now, before files of theirs are replaced."""
-    _require_known_main(copy, plan)
+    _require_known_main(copy, cut)
     changed = [
         each.path
         for each in plan
@@ -75,24 +59,17 @@ def _settle(copy: GraphCopy, plan: list[PlannedFile]) -> None:
     copy.remove([*changed, *surplus(copy.present, [each.path for each in plan])])
 
 
-def _require_known_main(copy: GraphCopy, plan: list[PlannedFile]) -> None:
-    """The newest state of main in the target must be one that the source has: nothing newer is overwritten."""
-    newest = max(
-        (
-            (found.version, path)
-            for path in copy.present
-            if (found := version_file(path)) is not None and (found.table, found.lineage) == (manifest.PATH, None)
-        ),
-        default=None,
-    )
-    if newest is None:
+def _require_known_main(copy: GraphCopy, cut: Cut) -> None:
+    """The newest commit of main in the target must be one that the source knows, also if a cleanup gave its state up:
+    nothing newer is overwritten."""
+    store = GraphStore(copy.target.location)
+    if store.tables.newest_or_none(manifest.PATH) is None:
         return
-    path = newest[1]
-    is_planned = any(each.path == path and each.step == Step.MAIN for each in plan)
-    if not is_planned or copy.source.objects.read(path) != copy.target.objects.read(path):
+    state = store.snapshot(ids.MAIN)
+    if store.head_id(state) not in cut.commits[ids.MAIN]:
         raise ConflictError(
-            f"{copy.target.location.uri} has version {newest[0]} of main, which {copy.source.location.uri} does not "
-            "have: it is another graph, or it was set back",
+            f"{copy.target.location.uri} has version {state.version} of main, which {copy.source.location.uri} never "
+            "had: it is another graph, or it was set back",
             hint="make the backup in another place",
             uri=copy.target.location.uri,
         )
