@@ -72,6 +72,14 @@ if TYPE_CHECKING:
     from omnigraph.history.tags import Tag as Tag
     from omnigraph.history.tags import Tags as Tags
     from omnigraph.history.undo import UndoResult as UndoResult
+    from omnigraph.policy.access_policy import Policy as Policy
+    from omnigraph.policy.audit_log import AuditLog as AuditLog
+    from omnigraph.policy.bundle import Bundle as Bundle
+    from omnigraph.policy.bundle import Rule as Rule
+    from omnigraph.policy.decision import AccessRequest as AccessRequest
+    from omnigraph.policy.decision import Decision as Decision
+    from omnigraph.policy.policy_cases import CaseReport as CaseReport
+    from omnigraph.policy.policy_cases import Mismatch as Mismatch
     from omnigraph.progress import Progress as Progress
     from omnigraph.progress import ProgressListener as ProgressListener
     from omnigraph.query.lint_queries import LintFinding as LintFinding
@@ -229,6 +237,12 @@ _HOMES = {
     "omnigraph.embed.embed_file": "EmbedFileResult embed_file",
     "omnigraph.embed.managed.embed_result": "EmbedResult",
     "omnigraph.embed.managed.embedding_status": "EmbeddingStatus",
+    # policy and audit
+    "omnigraph.policy.access_policy": "Policy",
+    "omnigraph.policy.audit_log": "AuditLog",
+    "omnigraph.policy.bundle": "Bundle Rule",
+    "omnigraph.policy.decision": "AccessRequest Decision",
+    "omnigraph.policy.policy_cases": "CaseReport Mismatch",
     # types of arguments
     "omnigraph.choices": (
         "AbsentColumns CommitKind Engine ExportFormat LoadFormat LoadMode OnBadRow OpenMode TooFineTimes"

@@ -12,7 +12,8 @@ OmniGraphError
 │   │   ├── CatalogError
 │   │   ├── SchemaIdentityError
 │   │   ├── QuerySyntaxError
-│   │   └── QueryTypeError
+│   │   ├── QueryTypeError
+│   │   └── PolicyError
 │   ├── ParameterError
 │   ├── EmbeddingSettingsError
 │   ├── EmbeddingModelMismatch
@@ -67,7 +68,8 @@ OmniGraphError
 │   └── HistoricalVersionReclaimed
 ├── DeniedError
 │   ├── ReadOnly
-│   └── ExternalBlobDenied
+│   ├── ExternalBlobDenied
+│   └── PolicyDenied
 ├── LimitError
 │   ├── ResourceLimitExceeded
 │   ├── SumOverflow
@@ -80,7 +82,8 @@ OmniGraphError
 │   ├── GraphClosed
 │   ├── GraphMoved
 │   ├── NewerFormat
-│   └── UnreadableSidecar
+│   ├── UnreadableSidecar
+│   └── AuditFailed
 ├── EmbeddingError
 │   ├── ProviderUnavailable
 │   ├── ProviderRefused
@@ -168,6 +171,15 @@ class QueryTypeError(SourceError):
     """
 
     code = "query.type"
+
+
+class PolicyError(SourceError):
+    """A policy file, or a file of cases for one, breaks a rule of its language.
+
+    Correct the file at the place shown; `omnigraph policy validate` checks it.
+    """
+
+    code = "policy"
 
 
 class ParameterError(InputError):
@@ -708,6 +720,15 @@ class ExternalBlobDenied(DeniedError):
     code = "denied.external_blob"
 
 
+class PolicyDenied(DeniedError):
+    """No rule of the policy that the graph was opened with allows this to the actor. Nothing was done.
+
+    Ask whoever keeps the policy; `omnigraph policy explain` shows the decision.
+    """
+
+    code = "denied.policy"
+
+
 class LimitError(OmniGraphError):
     """A limit was reached.
 
@@ -832,6 +853,15 @@ class UnreadableSidecar(StorageError):
     """
 
     code = "storage.unreadable_sidecar"
+
+
+class AuditFailed(StorageError):
+    """The audit log cannot be written, so what it would have recorded was not begun.
+
+    Make room or give another file, then retry.
+    """
+
+    code = "storage.audit"
 
 
 class EmbeddingError(OmniGraphError):

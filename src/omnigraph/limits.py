@@ -82,6 +82,9 @@ ACTOR_BYTES: Final = 256
 #: Longest message of a commit, in bytes. Every reader of a branch reads those of its newest commits.
 COMMIT_MESSAGE_BYTES: Final = 4_096
 
+#: Longest policy file, and longest file of cases for one, in bytes. They are written by people.
+POLICY_BYTES: Final = 256 * 1024
+
 # writes
 
 #: Row data that one `update` may read, in bytes. All of it is held in memory until the commit.
@@ -437,3 +440,6 @@ NAMES_COMPARED: Final = 2_000
 
 #: Characters of an unknown name that are compared; no name that helps is longer.
 NAME_COMPARED_CHARACTERS: Final = 128
+
+#: Decisions that a policy remembers; one is asked for each type of a graph.
+POLICY_DECISIONS: Final = 8_192

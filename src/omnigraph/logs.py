@@ -24,3 +24,6 @@ LOADS = logging.getLogger("omnigraph.load")
 
 #: Calls to embedding providers: provider, model, dimension, number of texts, seconds. Never a text or a key.
 EMBEDDING = logging.getLogger("omnigraph.embedding")
+
+#: Policy files that were read again, or could not be; records of the audit log that were lost.
+POLICY = logging.getLogger("omnigraph.policy")

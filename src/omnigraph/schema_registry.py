@@ -6,9 +6,12 @@ schema of its own state. Files are read only for a hash that was not seen before
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from omnigraph import ids
 from omnigraph.errors import BranchNotFound, CorruptGraph, InputError, LimitError, SchemaFilesDisagree
 from omnigraph.lru import LruCache
+from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.compiled_schema import CompiledSchema, compile_accepted
 from omnigraph.schema.contract import IR_FILE, SOURCE_FILE, STATE_FILE, check_contract, check_files, state_text
 from omnigraph.storage.graph_store import GraphStore
@@ -20,6 +23,19 @@ from omnigraph.storage.objects.object_store import ObjectStore
 _KNOWN_SCHEMAS = 16
 
 
+@dataclass(frozen=True, slots=True)
+class RowSchema:
+    """The schema that new rows must have.
+
+    Attributes:
+        whole: its rules hold.
+        named: the types that rows may have; not all of them when their writer may not know all.
+    """
+
+    whole: CompiledSchema
+    named: Catalog
+
+
 class SchemaRegistry:
     """The schemas of one graph, shared by the threads of one handle."""
 
@@ -27,38 +43,43 @@ class SchemaRegistry:
         self._store = store
         self._known: LruCache[str, CompiledSchema] = LruCache(max_entries=_KNOWN_SCHEMAS)
         self._known.put(opened.hash, opened)
+        self._parts: LruCache[tuple[str, frozenset[str]], CompiledSchema] = LruCache(max_entries=_KNOWN_SCHEMAS)
 
     def of(self, snapshot: ManifestSnapshot) -> CompiledSchema:
-        """The schema of a state.
+        """The schema of a state; only the part of it that its reader may know.
 
         Raises:
             CorruptGraph: nobody kept it.
         """
         name = snapshot.schema or f"{snapshot.branch}/{snapshot.identity}/{snapshot.version}"
-        return self._known.get_or_make(name, lambda: read_schema(self._store.objects, snapshot))
+        whole = self._known.get_or_make(name, lambda: read_schema(self._store.objects, snapshot))
+        return whole if not snapshot.withheld else self._part(whole, frozenset(snapshot.withheld))
+
+    def _part(self, whole: CompiledSchema, hidden: frozenset[str]) -> CompiledSchema:
+        from omnigraph.schema.shown_part import shown_part
+
+        return self._parts.get_or_make((whole.hash, hidden), lambda: shown_part(whole, hidden))
 
     def newest(self, branch: str = ids.MAIN) -> CompiledSchema:
         """The schema that a branch has now."""
         return self.of(self._store.snapshot(branch))
 
-    def present(self) -> tuple[ManifestSnapshot, CompiledSchema]:
-        """The newest state of main, with its schema."""
-        snapshot = self._store.snapshot(ids.MAIN)
-        return snapshot, self.of(snapshot)
-
-    def text(self) -> str:
-        """The schema of main as it was written, comments and all; its hash would not tell two spellings apart."""
-        snapshot = self._store.snapshot(ids.MAIN)
+    def text(self, snapshot: ManifestSnapshot) -> str:
+        """The schema of the newest state of main as it was written, comments and all; its hash would not tell two
+        spellings apart."""
+        if snapshot.withheld:
+            return self.of(snapshot).source
         live = _live(self._store.objects)
         named = live.named(snapshot.schema) if live is not None else None
         return (named or self.of(snapshot)).source
 
-    def for_rows(self, branch: str, from_: str | None = None) -> CompiledSchema:
+    def for_rows(self, store: GraphStore, branch: str, from_: str | None = None) -> RowSchema:
         """The schema that rows for a branch must have now; that of ``from_`` when the branch is still to be made."""
         try:
-            return self.newest(branch)
+            snapshot = store.snapshot(branch)
         except BranchNotFound:
-            return self.newest(from_ or ids.MAIN)
+            snapshot = store.snapshot(from_ or ids.MAIN)
+        return RowSchema(self.of(snapshot), self.of(store.named(snapshot)).catalog)
 
 
 def read_schema(objects: ObjectStore, snapshot: ManifestSnapshot) -> CompiledSchema:

@@ -272,6 +272,7 @@ tables, and counts; never a value of a row or a secret.
 | `omnigraph.wait` | debug | a writer waits for the commit section of a branch, or for its lease on an object store |
 | `omnigraph.load` | info | what a load did: mode, branch, records, rejected rows, seconds of each stage |
 | `omnigraph.embedding` | info, warning | a provider was asked: its name, model, dimension, number of texts, seconds |
+| `omnigraph.policy` | info, error | a policy file was read again, or cannot be; the record of a commit was lost |
 """
 
 

@@ -34,6 +34,8 @@ MAY_KNOW: dict[str, set[str]] = {
     "progress": set(),
     "text_hash": set(),
     "tokenizer": set(),
+    # who may do what knows nothing of storage
+    "policy": INSIDE,
     # the two languages know nothing of files
     "schema": BASE | {"lru"},
     "query": BASE | {"schema"},
@@ -49,8 +51,8 @@ MAY_KNOW: dict[str, set[str]] = {
     # texts → vectors; only the statistics ask it
     "embed": INSIDE | {"storage", "query", "schema", "schema_registry", "write"},
     # the facade, and the front door that shows it
-    "graph": INSIDE | ROOMS_OF_GRAPH,
-    FRONT_DOOR: INSIDE | ROOMS_OF_GRAPH | {"graph"},
+    "graph": INSIDE | ROOMS_OF_GRAPH | {"policy"},
+    FRONT_DOOR: INSIDE | ROOMS_OF_GRAPH | {"policy", "graph"},
     # the second engine: sees the rooms; of the inner ones only `ENGINES` knows it
     "spark": INSIDE | ROOMS_OF_GRAPH | {"graph", FRONT_DOOR},
     "pyspark_omnigraph": {"spark"},
@@ -69,6 +71,7 @@ ONLY_IN: dict[str, set[str]] = {
     "lance": {"storage"},
     "obstore": {"storage"},
     "lark": {"schema", "query"},
+    "cedarpy": {"policy"},
     "pyspark": {"spark", "pyspark_omnigraph"},
 }
 

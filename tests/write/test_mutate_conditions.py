@@ -62,7 +62,7 @@ class Case:
         return self.rich.graph_data()
 
     def running(self) -> PendingMutation:
-        store = self.graph._reader()
+        store = self.graph.internals.reader()
         return PendingMutation(Workspace(store, store.snapshot("main")), CATALOG, MutationValues({}, NOW))
 
 

@@ -49,9 +49,10 @@ COMMANDS = {
     "clone": "copying",
     "backup": "copying",
     "relocate": "copying",
+    "policy": "policies",
     "version": "maintenance",
 }
-GROUPS = frozenset({"blob", "branch", "tag", "commit", "changes", "schema", "retention"})
+GROUPS = frozenset({"blob", "branch", "tag", "commit", "changes", "schema", "retention", "policy"})
 
 #: Spellings of older software that still work.
 DEPRECATED = {"read": "query", "change": "mutate"}
@@ -67,7 +68,7 @@ Commands by what they need:
            schema snapshot
   direct   init lint stats optimize verify recover repair cleanup retention upkeep clone backup relocate,
            schema plan (the storage itself)
-  local    version, embed on files"""
+  local    policy, version, embed on files"""
 
 
 def run(words: Sequence[str]) -> None:

@@ -18,11 +18,11 @@ from omnigraph.errors import CorruptGraph, GraphClosed, HistoricalVersionReclaim
 from omnigraph.graph.schema_control import SchemaControl
 from omnigraph.graph.snapshot import Snapshot
 from omnigraph.history.control import Branches, Commits
-from omnigraph.history.state_at import At, Target, asked_state, at_state, moment_of, snapshot_of
+from omnigraph.history.state_at import At, Target, asked_state, at_state, get_commit, moment_of, snapshot_of
 from omnigraph.ids import commit_message, known_branch
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.compiled_schema import CompiledSchema, compile_schema
-from omnigraph.schema_registry import SchemaRegistry
+from omnigraph.schema_registry import RowSchema, SchemaRegistry
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.holds import holding
 from omnigraph.storage.metadata.manifest import ManifestSnapshot
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from omnigraph.engine.query_runner import QueryRunner, ReadRequest
     from omnigraph.engine.search.search_result import SearchResult
     from omnigraph.graph.blob_value import Blob
+    from omnigraph.graph.guard import Guard
     from omnigraph.graph.transaction import Transaction
     from omnigraph.history.diff import Diff
     from omnigraph.history.export import ExportResult
@@ -61,6 +62,8 @@ if TYPE_CHECKING:
     from omnigraph.history.merge.resolution import Resolve
     from omnigraph.history.tags import Tags
     from omnigraph.history.undo import UndoResult
+    from omnigraph.policy.access_policy import Policy
+    from omnigraph.policy.audit_log import AuditLog
     from omnigraph.progress import Progress
     from omnigraph.query.lint_queries import LintReport
     from omnigraph.query.parameters import TextEmbedder
@@ -98,13 +101,28 @@ class Graph:
               `repair`, `recoveries`, `close`
     """
 
-    def __init__(self, store: GraphStore, compiled: CompiledSchema, *, mode: OpenMode, actor: str | None) -> None:
+    def __init__(
+        self,
+        store: GraphStore,
+        compiled: CompiledSchema,
+        *,
+        mode: OpenMode,
+        actor: str | None,
+        policy: Policy | None = None,
+        audit: AuditLog | None = None,
+    ) -> None:
         self._store = store
         self._schemas = SchemaRegistry(store, compiled)
         self._mode = mode
         self._actor = actor
+        self._guard = self._guard_of(policy, audit) if policy is not None or audit is not None else None
         self._is_closed = False
         self._transacting: set[int] = set()
+
+    def _guard_of(self, policy: Policy | None, audit: AuditLog | None) -> Guard:
+        from omnigraph.graph.guard import Guard
+
+        return Guard(self._store, self._schemas, self._actor, policy, audit)
 
     @cached_property
     def _reads(self) -> QueryRunner:
@@ -131,8 +149,7 @@ class Graph:
     @property
     def catalog(self) -> Catalog:
         """The types of main, as its newest state has them."""
-        self._reader()
-        return self._schemas.newest().catalog
+        return self._schemas.of(self._reader("read").snapshot(ids.MAIN)).catalog
 
     def catalog_of(self, branch: str | None = None, at: At | None = None) -> Catalog:
         """The types of one state: of a branch now, or at a commit, a tag, a manifest version or a time; see `query`.
@@ -141,13 +158,13 @@ class Graph:
             >>> graph.catalog_of("main")
             Catalog(nodes: Person; edges: Follows)
         """
-        return self._schemas.of(asked_state(self._reader(), branch, at)).catalog
+        return self._schemas.of(self.internals.snapshot(branch, at)).catalog
 
     @property
     def schema(self) -> SchemaControl:
         """Show, plan and change the schema."""
-        self._reader()
-        return SchemaControl(self._schemas, self._writer, self._actor)
+        self.internals  # noqa: B018  refuses a closed handle
+        return SchemaControl(self._schemas, self._reader, self._writer, self._actor)
 
     @property
     def branches(self) -> Branches:
@@ -239,7 +256,7 @@ class Graph:
             hits = search_graph(self._reads.view(snapshot), request)
             return SearchResult(request.words, tuple(hits), snapshot.branch, self._store.head_id(snapshot))
 
-        return self._read(asked_state(self._reader(), branch, at), branch, at, searched)
+        return self._read(self.internals.snapshot(branch, at), branch, at, searched)
 
     def explain(
         self,
@@ -269,7 +286,7 @@ class Graph:
             >>> report.ok, report.results[0].error
             (False, 'type error: T1: unknown node type `Persn`')
         """
-        return self._reads.lint(source, self._reader().snapshot(ids.MAIN))
+        return self._reads.lint(source, self._reader("read", ids.MAIN).snapshot(ids.MAIN))
 
     def snapshot(self, branch: str | None = None, at: At | None = None) -> Snapshot:
         """One consistent state: of a branch now, or at a commit, a tag, a manifest version or a time; see `query`.
@@ -278,8 +295,7 @@ class Graph:
             >>> graph.snapshot().count("Person")
             2
         """
-        store = self._reader()
-        stored = asked_state(store, branch, at)
+        store, stored = self._store, self.internals.snapshot(branch, at)
         return Snapshot(store, stored, store.lease(stored, "snapshot") if at is not None else None)
 
     def blob(
@@ -326,8 +342,7 @@ class Graph:
         """
         from omnigraph.history.export import export
 
-        store = self._reader()
-        snapshot = asked_state(store, branch, at)
+        store, snapshot = self._store, self.internals.snapshot(branch, at, "export")
         with at_state(snapshot), holding(store.lease(snapshot, "export")):
             return export(store, snapshot, target, types, format)
 
@@ -369,7 +384,7 @@ class Graph:
             name, params = given.named_query(name, params)
         said = commit_message(message)
         request = MutationRequest(source, name, params, known_branch(branch), self._actor, if_commit, said)
-        return mutate(self._writer(), self._schemas, request)
+        return mutate(self._writer("change", request.branch), self._schemas, request)
 
     def load(
         self,
@@ -437,8 +452,8 @@ class Graph:
             return on_spark(self, request.source, mode, **asked, **how)
         base = known_branch(from_) if from_ is not None else None
         destination = LoadDestination(known_branch(branch), base, self._actor, commit_message(message))
-        store = self._writer()
-        schema = self._schemas.for_rows(destination.branch, base)
+        store = self._writer("change", destination.branch)
+        schema = self._schemas.for_rows(store, destination.branch, base)
         with reporter(progress) as report:
             result = load(store, schema, request, destination, report)
             return with_indexes(result, lambda name: ensure_indices(store, self._schemas, name).commit, report)
@@ -476,11 +491,11 @@ class Graph:
             branch=known_branch(branch),
             changes=changes,
             actor=self._actor,
-            base=base._stored if base else None,
+            base=base._stored.whole if base else None,
             if_commit=if_commit,
             message=commit_message(message),
         )
-        return write(self._writer(), self._schemas, request)
+        return write(self._writer("change", request.branch), self._schemas, request)
 
     def transaction(self, branch: str = ids.MAIN, *, message: str | None = None) -> Transaction:
         """Several reads and writes as one commit, or none: to be used in a ``with`` block.
@@ -505,9 +520,10 @@ class Graph:
         """
         from omnigraph.graph.transaction import Transaction
 
-        self._writer()
+        name = known_branch(branch)
+        self._writer("change", name)
         said = commit_message(message)
-        return Transaction(lambda: self.internals, self._reads, known_branch(branch), said, self._transacting)
+        return Transaction(lambda: self.internals, self._reads, name, said, self._transacting)
 
     def revert(
         self,
@@ -538,7 +554,7 @@ class Graph:
         from omnigraph.history.undo import UndoRequest, revert
 
         request = UndoRequest(known_branch(branch), commit, self._actor, resolve, commit_message(message))
-        return revert(self._writer(), self._schemas, request, _merge_engine("auto"))
+        return revert(self._writer("change", request.branch), self._schemas, request, _merge_engine("auto"))
 
     def restore(self, at: At, *, branch: str = ids.MAIN, message: str | None = None) -> UndoResult:
         """Give a branch the rows of an older state, as a new commit. History stays, and what did not change is not
@@ -560,7 +576,10 @@ class Graph:
         from omnigraph.history.undo import UndoRequest, restore
 
         request = UndoRequest(known_branch(branch), at, self._actor, message=commit_message(message))
-        return restore(self._writer(), self._schemas, request, _merge_engine("auto"))
+        store = self._writer("change", request.branch)
+        if self._guard is not None:  # its rows can be read afterwards
+            self.internals.snapshot(None if isinstance(moment_of(at), str) else request.branch, at)
+        return restore(store, self._schemas, request, _merge_engine("auto"))
 
     # --- changes between states
 
@@ -597,10 +616,9 @@ class Graph:
         from omnigraph.history.entity_changes import change_filter
 
         wanted = change_filter(kinds, types, ops)
-        store = self._reader()
-        before, after = (snapshot_of(store, _stored(each), known_branch(branch)) for each in (from_, to))
+        before, after = (self.internals.target(_stored(each), known_branch(branch)) for each in (from_, to))
         wanted.require_known_types([*before.pins, *after.pins])
-        return Diff(store, before, after, wanted)
+        return Diff(self._store, before, after, wanted)
 
     def changes(
         self,
@@ -641,7 +659,8 @@ class Graph:
         from omnigraph.history.feed.poll import FeedRequest, poll
 
         size, wanted = page_size(limit, max_bytes, max_commits), change_filter(kinds, types, ops)
-        return poll(self._reader(), FeedRequest(known_branch(branch), since, page_token, size, wanted))
+        name = known_branch(branch)
+        return poll(self._reader("read", name), FeedRequest(name, since, page_token, size, wanted))
 
     def commit_changes(
         self,
@@ -663,7 +682,7 @@ class Graph:
         from omnigraph.history.entity_changes import change_filter
         from omnigraph.history.feed.commit_changes import commit_changes
 
-        return commit_changes(self._reader(), commit_id, change_filter(kinds, types, ops))
+        return commit_changes(self.internals.reader_of_commit(commit_id), commit_id, change_filter(kinds, types, ops))
 
     def baseline(
         self,
@@ -688,8 +707,8 @@ class Graph:
         from omnigraph.history.entity_changes import change_filter
         from omnigraph.history.feed.baseline import baseline
 
-        store = self._reader()
-        snapshot, wanted = store.snapshot(known_branch(branch)), change_filter(kinds, types, ops)
+        wanted = change_filter(kinds, types, ops)
+        store, snapshot = self._store, self.internals.snapshot(known_branch(branch), None, "export")
         with holding(store.lease(snapshot, "baseline")):
             return baseline(store, snapshot, target, wanted)
 
@@ -706,7 +725,7 @@ class Graph:
         from omnigraph.upkeep.indexes import ensure_indices
 
         name = known_branch(branch)
-        report = ensure_indices(self._writer(), self._schemas, name, upkeep_engine(engine))
+        report = ensure_indices(self._writer("admin", name), self._schemas, name, upkeep_engine(engine))
         if name == ids.MAIN:
             self._reads.keep_topologies(self._store.snapshot(ids.MAIN))
         return report
@@ -749,7 +768,8 @@ class Graph:
 
         chosen = frozenset(texts(types, "types")) if types is not None else None
         request = OptimizeRequest(upkeep_engine(engine), chosen, commit_message(message))
-        report = optimize(self._writer(), self._schemas, known_branch(branch) if branch is not None else None, request)
+        name = known_branch(branch) if branch is not None else None
+        report = optimize(self._writer("admin", name), self._schemas, name, request)
         if report.engine == "embedded" and any(commit.branch == ids.MAIN for commit in report.commits):
             self._reads.keep_topologies(self._store.snapshot(ids.MAIN))
         return report
@@ -795,7 +815,7 @@ class Graph:
 
         wanted = embed_request(known_branch(branch), types, limit, budget, rows, self._actor)
         wanted = replace(wanted, reembed=reembed, retry_failed=retry_failed)
-        return run_embedding(self._writer(), self._schemas, wanted, embed_engine(engine), progress)
+        return run_embedding(self._writer("change", wanted.branch), self._schemas, wanted, embed_engine(engine), progress)
 
     def stats(self, branch: str = ids.MAIN, *, embeddings: bool = False) -> GraphStats:
         """How big the graph is and how it lies in its files: rows, fragments, bytes and index coverage of the tables of
@@ -811,7 +831,8 @@ class Graph:
         """
         from omnigraph.upkeep.stats import stats
 
-        return stats(self._reader(), self._schemas, known_branch(branch), embeddings=embeddings)
+        name = known_branch(branch)
+        return stats(self._reader("read", name), self._schemas, name, embeddings=embeddings)
 
     def cleanup(
         self,
@@ -845,7 +866,7 @@ class Graph:
         from omnigraph.upkeep.cleanup.policy import policy_of
 
         request = room.CleanupRequest(policy_of(keep, older_than, grace), self._actor)
-        return room.cleanup(self._writer(), request) if confirm else room.preview(self._reader(), request)
+        return room.cleanup(self._writer("admin"), request) if confirm else room.preview(self._reader("admin"), request)
 
     @property
     def retention(self) -> Retention:
@@ -880,7 +901,7 @@ class Graph:
         """
         from omnigraph.upkeep.verify import verify
 
-        return verify(self._reader(), look_deep=deep)
+        return verify(self._reader("admin"), look_deep=deep)
 
     def recover(self, *, discard: bool = False) -> int:
         """Finish or drop what dead writers left on any branch; returns how many there were.
@@ -894,7 +915,7 @@ class Graph:
         from omnigraph.storage.recovery import repair_mirrors, sweep
         from omnigraph.storage.recovery.sweep import discard_drift
 
-        resolved = sweep.sweep(self._writer(), strict=True)
+        resolved = sweep.sweep(self._writer("admin"), strict=True)
         if discard:
             resolved += discard_drift(self._store)
         self._store.mirror.flush()
@@ -925,7 +946,7 @@ class Graph:
         from omnigraph.upkeep.repair import RepairRequest, repair
 
         name = known_branch(branch) if branch is not None else None
-        store = self._writer() if confirm else self._reader()
+        store = self._writer("admin", name) if confirm else self._reader("admin", name)
         return repair(store, self._schemas, RepairRequest(name, confirm, force, discard))
 
     @property
@@ -933,7 +954,7 @@ class Graph:
         """Interrupted writes that were finished or taken back, oldest first."""
         from omnigraph.storage.recovery import audit
 
-        return audit.recoveries(self._reader().tables)
+        return audit.recoveries(self._reader("admin").tables)
 
     @property
     def internals(self) -> GraphInternals:
@@ -944,7 +965,7 @@ class Graph:
         """
         if self._is_closed:
             raise GraphClosed(f"{self.uri} was closed", hint="open it again with omnigraph.open")
-        return GraphInternals(self._store, self._schemas, self._mode, self._actor, self._vectors_of)
+        return GraphInternals(self._store, self._schemas, self._mode, self._actor, self._vectors_of, self._guard)
 
     @property
     def is_committing(self) -> bool:
@@ -982,7 +1003,7 @@ class Graph:
         from omnigraph.engine.query_runner import ReadRequest
 
         moment = moment_of(at) if at is not None else None
-        return ReadRequest(source, name, params, asked_state(self._reader(), branch, moment), moment)
+        return ReadRequest(source, name, params, self.internals.snapshot(branch, moment), moment)
 
     def _read(
         self, asked: ManifestSnapshot, branch: str | None, at: At | None, read: Callable[[ManifestSnapshot], _Read]
@@ -991,18 +1012,18 @@ class Graph:
             try:
                 return read(asked)
             except (HistoricalVersionReclaimed, CorruptGraph):
-                newest = asked_state(self._reader(), branch, at)
+                newest = self.internals.snapshot(branch, at)
                 if (newest.identity, newest.version) == (asked.identity, asked.version):
                     raise
         # A cleanup removed what was being read, which is not the newest state any more.
-        with at_state(newest), self._reader().lasting(newest, "query"):
+        with at_state(newest), self._store.lasting(newest, "query"):
             return read(newest)
 
-    def _reader(self) -> GraphStore:
-        return self.internals.reader()
+    def _reader(self, action: str, branch: str | None = None, target: str | None = None) -> GraphStore:
+        return self.internals.reader(action, branch, target)
 
-    def _writer(self) -> GraphStore:
-        return self.internals.writer()
+    def _writer(self, action: str, branch: str | None = None, target: str | None = None) -> GraphStore:
+        return self.internals.writer(action, branch, target)
 
 
 def lint_with_schema(queries: Path, schema: Path, *, allow_unknown_annotations: bool = False) -> LintReport:
@@ -1038,6 +1059,7 @@ class GraphInternals:
         mode: ``rw`` or ``ro``.
         actor: author of the commits of this handle.
         embedder: makes the vectors of texts that queries compare with vectors.
+        guard: what the actor may see and do; None for everything.
     """
 
     store: GraphStore
@@ -1045,34 +1067,89 @@ class GraphInternals:
     mode: OpenMode
     actor: str | None
     embedder: TextEmbedder
+    guard: Guard | None = None
 
-    def reader(self) -> GraphStore:
-        """The storage, to read from it.
+    def reader(self, action: str = "admin", branch: str | None = None, target: str | None = None) -> GraphStore:
+        """The storage, to read from it for one action.
+
+        Args:
+            action: what a policy has to allow; by default what no other action stands for.
+            branch, target: the branches that it is done to.
 
         Raises:
             ForkedProcess: this process was forked from one that had used the storage.
+            PolicyDenied: the actor may not do it.
         """
         use_storage()
-        return self.store
+        if self.guard is None:
+            return self.store
+        self.guard.require(action, branch, target)
+        return self.guard.store_for(action, branch, target)
 
-    def writer(self) -> GraphStore:
-        """The storage, to write to it.
+    def writer(self, action: str = "admin", branch: str | None = None, target: str | None = None) -> GraphStore:
+        """The storage, to write to it for one action.
 
         Raises:
             ReadOnly: the graph is open read-only.
+            PolicyDenied: the actor may not do it.
         """
         if self.mode != "rw":
             raise ReadOnly(f"{self.store.location.uri} is open read-only", hint="open it with mode='rw'")
-        return self.reader()
+        return self.reader(action, branch, target)
 
-    def snapshot(self, branch: str | None = None, at: At | None = None) -> ManifestSnapshot:
-        """The state of a branch now, or at a commit, a tag, a manifest version or a time; see `Graph.query`."""
-        return asked_state(self.reader(), branch, at)
+    def snapshot(self, branch: str | None = None, at: At | None = None, action: str = "read") -> ManifestSnapshot:
+        """The state of a branch now, or at a commit, a tag, a manifest version or a time; see `Graph.query`. It lacks
+        what the actor may not see."""
+        use_storage()
+        guard = self.guard
+        if guard is None:
+            return asked_state(self.store, branch, at)
+        name = known_branch(branch) if branch is not None else None
+        if name is None and (at is None or not isinstance(moment_of(at), str)):
+            name = ids.MAIN
+        if name is not None:
+            guard.require(action, name)
+        with guard.finding(at):
+            found = asked_state(self.store, branch, at)
+        if found.branch != name:
+            guard.require_found(action, found.branch, at)
+        return guard.store_for(action).seen(found)
+
+    def target(self, target: Target, branch: str) -> ManifestSnapshot:
+        """The state that a target names, see `snapshot_of`. It lacks what the actor may not see."""
+        use_storage()
+        guard = self.guard
+        if guard is None:
+            return snapshot_of(self.store, target, branch)
+        name = branch
+        if isinstance(target, str):
+            name = target.strip()
+        if not isinstance(target, ManifestSnapshot) and ids.moment_in(name) is None:
+            guard.require("read", name)
+        with guard.finding(target):
+            found = snapshot_of(self.store, target, branch).whole
+        if found.branch != name or ids.moment_in(name) is not None:
+            guard.require_found("read", found.branch, target)
+        return guard.store_for("read").seen(found)
+
+    def reader_of_commit(self, commit_id: str) -> GraphStore:
+        """The storage, to read what one commit did."""
+        if self.guard is None:
+            use_storage()
+            return self.store
+        with self.guard.finding(commit_id):
+            commit = get_commit(self.store, given.text(commit_id, "the id of a commit"))
+        self.guard.require_found("read", commit.branch, commit_id)
+        return self.guard.store_for("read")
 
     def catalog_of(self, snapshot: ManifestSnapshot) -> Catalog:
         """The types of a state."""
         return self.schemas.of(snapshot).catalog
 
-    def schema_for_rows(self, branch: str, from_: str | None = None) -> CompiledSchema:
-        """The schema that new rows of a branch must have; of ``from_`` when the write will create the branch."""
-        return self.schemas.for_rows(branch, from_)
+    def schema_for_rows(self, store: GraphStore, branch: str, from_: str | None = None) -> RowSchema:
+        """The schema that new rows of a branch must have; of ``from_`` when the write will create the branch.
+
+        Args:
+            store: as `writer` gave it.
+        """
+        return self.schemas.for_rows(store, branch, from_)

@@ -29,7 +29,11 @@ from omnigraph.storage.objects.object_store import Location, parse_location
 from omnigraph.storage.objects.user_text import text_of
 
 if TYPE_CHECKING:
+    from typing import TextIO
+
     from omnigraph.choices import OpenMode
+    from omnigraph.policy.access_policy import Policy
+    from omnigraph.policy.audit_log import AuditLog
 
 
 def init(
@@ -80,16 +84,28 @@ def init(
     return open_graph(uri, actor=actor)
 
 
-def open_graph(uri: str | os.PathLike[str] | Location, *, mode: OpenMode = "rw", actor: str | None = None) -> Graph:
+def open_graph(
+    uri: str | os.PathLike[str] | Location,
+    *,
+    mode: OpenMode = "rw",
+    actor: str | None = None,
+    policy: str | Path | Policy | None = None,
+    audit: str | os.PathLike[str] | TextIO | AuditLog | None = None,
+) -> Graph:
     """Open a graph.
 
     Args:
         uri: directory, ``file://`` or ``s3://bucket/prefix``; a location brings its own options of the object store.
         mode: ``"rw"`` finishes interrupted writes and migrates old layouts first; ``"ro"`` never writes anything.
-        actor: who the writes of this handle belong to.
+        actor: who the writes of this handle belong to, and whom a policy decides about.
+        policy: what the actor may do: the YAML text, the path of a file, which is read again when it changes, or a
+            `Policy`. Without one everything is allowed.
+        audit: where each decision and each commit is recorded as a line of JSON: a path, ``"-"`` for the standard
+            output, or an open file.
 
     Raises:
         GraphNotFound: nothing is there.
+        PolicyError: the policy breaks a rule of its language.
         NewerFormat: the graph was written by newer software.
 
     Example:
@@ -99,12 +115,35 @@ def open_graph(uri: str | os.PathLike[str] | Location, *, mode: OpenMode = "rw",
     """
     if mode not in ("rw", "ro"):
         raise InputError(f"mode {mode!r} is not 'rw' or 'ro'")
+    rules, log = _policy(policy), _audit_log(audit)
     store = GraphStore(_directory(parse_location(uri)), writes=mode == "rw")
     _require_graph(store)
     if mode == "rw":
         copy_claim.require_writable(store.objects, store.location.uri)
         _finish_interrupted_work(store)
-    return Graph(store, _read_schema(store, mode), mode=mode, actor=ids.actor_id(actor))
+    return Graph(store, _read_schema(store, mode), mode=mode, actor=ids.actor_id(actor), policy=rules, audit=log)
+
+
+def _policy(given: str | Path | Policy | None) -> Policy | None:
+    if given is None:
+        return None
+    from omnigraph.policy.access_policy import Policy
+
+    if isinstance(given, Policy):
+        return given
+    if isinstance(given, os.PathLike):
+        return Policy.from_file(given)
+    if not isinstance(given, str):
+        raise InputError(f"a policy is a text, a path or a Policy, not a {type(given).__name__}")
+    return Policy.from_text(given)
+
+
+def _audit_log(given: str | os.PathLike[str] | TextIO | AuditLog | None) -> AuditLog | None:
+    if given is None:
+        return None
+    from omnigraph.policy.audit_log import AuditLog
+
+    return given if isinstance(given, AuditLog) else AuditLog(given)
 
 
 def _directory(location: Location) -> Location:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,8 +11,8 @@ from omnigraph.errors import ConflictError, LimitError, StorageError
 from omnigraph.ids import commit_message
 from omnigraph.schema.compiled_schema import CompiledSchema, compile_schema
 from omnigraph.schema_registry import SchemaRegistry
-from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.objects.user_text import text_of
+from omnigraph.storage.store_guard import StoreFor
 
 # A process that only reads never pays for planning and applying.
 if TYPE_CHECKING:
@@ -26,12 +25,14 @@ class SchemaControl:
 
     Args:
         schemas: knows the schema of every state.
+        reader: gives the storage to read from, or raises when the graph may not be used.
         writer: gives the storage to write to, or raises when the graph may not be changed.
         actor: whom the commit of a change names as its author.
     """
 
-    def __init__(self, schemas: SchemaRegistry, writer: Callable[[], GraphStore], actor: str | None) -> None:
+    def __init__(self, schemas: SchemaRegistry, reader: StoreFor, writer: StoreFor, actor: str | None) -> None:
         self._schemas = schemas
+        self._reader = reader
         self._writer = writer
         self._actor = actor
 
@@ -41,12 +42,12 @@ class SchemaControl:
     @property
     def text(self) -> str:
         """The schema of main as it was accepted."""
-        return self._schemas.text()
+        return self._schemas.text(self._reader("read").snapshot(ids.MAIN))
 
     @property
     def hash(self) -> str:
         """Names the schema: that of its compiled form, in the spelling that the graph has it in."""
-        return self._schemas.newest().hash
+        return self._schemas.of(self._reader("read").snapshot(ids.MAIN)).hash
 
     def plan(
         self, schema: str | Path, allow_data_loss: bool = False, *, allow_unknown_annotations: bool = False
@@ -69,8 +70,8 @@ class SchemaControl:
         from omnigraph.history.schema_apply import plan_for
 
         desired = _compiled(schema, allow_unknown_annotations)
-        snapshot, accepted = self._schemas.present()
-        return plan_for(snapshot, accepted, desired, allow_data_loss=allow_data_loss)
+        snapshot = self._reader("schema_apply", target=ids.MAIN).snapshot(ids.MAIN)
+        return plan_for(snapshot, self._schemas.of(snapshot), desired, allow_data_loss=allow_data_loss)
 
     def apply(
         self,
@@ -110,7 +111,7 @@ class SchemaControl:
 
         desired = _compiled(schema, allow_unknown_annotations)
         request = SchemaRequest(desired, allow_data_loss, self._actor, if_hash, commit_message(message))
-        store = self._writer()
+        store = self._writer("schema_apply", target=ids.MAIN)
         applied = apply_schema(store, self._schemas, request)
         if any(isinstance(step, UpdateFulltext) for step in applied.plan.steps):
             from omnigraph.upkeep.indexes import ensure_indices

@@ -151,9 +151,11 @@ class Transaction:
         """
         name, params = given.named_query(name, params)
         draft = self._open()
-        view = DraftView(self._graph().store, self._reads.view(draft.base), draft.state, self._cache)
+        store = self._graph().reader("read", self._branch)
+        base, state = store.seen(draft.base), store.seen(draft.state)
+        view = DraftView(self._graph().store, self._reads.view(base), state, self._cache)
         try:
-            return self._reads.run(ReadRequest(source, name, params, draft.state), view)
+            return self._reads.run(ReadRequest(source, name, params, state), view)
         finally:
             draft.note_read(view.used)
 
@@ -171,7 +173,7 @@ class Transaction:
                 "this thread is inside another transaction of the graph",
                 hint="use the one that is open, or end it first",
             )
-        self._draft = Draft(self._graph().writer(), self._graph().schemas, self._branch)
+        self._draft = Draft(self._graph().writer("change", self._branch), self._graph().schemas, self._branch)
         self._thread = thread
         self._transacting.add(thread)
         return self

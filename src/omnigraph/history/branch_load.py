@@ -25,6 +25,7 @@ from omnigraph.history.branches import create_branch, delete_branch, list_branch
 from omnigraph.logs import LOADS
 from omnigraph.progress import ProgressListener, Stage, silent
 from omnigraph.schema.compiled_schema import CompiledSchema
+from omnigraph.schema_registry import RowSchema
 from omnigraph.storage.commit import sidecar
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.manifest import Commit, ManifestSnapshot
@@ -52,7 +53,7 @@ class LoadDestination:
 
 def load(
     store: GraphStore,
-    schema: CompiledSchema,
+    rows: RowSchema,
     request: LoadRequest,
     destination: LoadDestination,
     report: ProgressListener = silent,
@@ -61,8 +62,9 @@ def load(
     store.branch_ref(destination.branch if destination.base is None else destination.base)
     base = state_to_merge(store, request, destination)
     timings: dict[str, float] = {}
+    schema = rows.whole
     with Stage("read", report, timings) as stage:
-        gathered = read(schema.catalog, request, stored_matches(store, schema, request, base))
+        gathered = read(rows.named, request, stored_matches(store, schema, request, base))
         stage.rows = sum(rows.num_rows for rows in gathered.rows.values())
     created = make_branch(store, destination)
     try:
@@ -134,6 +136,7 @@ def make_branch(store: GraphStore, destination: LoadDestination) -> bool:
     """Make the branch of a load if it is missing and may be made; whether that happened."""
     if destination.base is None or destination.branch in {branch.name for branch in list_branches(store)}:
         return False
+    store.require("branch_create", destination.base, destination.branch)
     try:
         create_branch(store, destination.branch, destination.base, None)
     except BranchExists:

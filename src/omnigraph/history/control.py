@@ -12,8 +12,8 @@ from omnigraph.history.commit_list import list_commits
 from omnigraph.history.readable_commits import marked
 from omnigraph.history.state_at import At, get_commit, untagged
 from omnigraph.ids import commit_message, known_branch
-from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.manifest import Commit
+from omnigraph.storage.store_guard import StoreFor
 
 # A process that only reads never pays for branch control, which brings recovery along.
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ class Branches:
 
     def __init__(
         self,
-        reader: Callable[[], GraphStore],
-        writer: Callable[[], GraphStore],
+        reader: StoreFor,
+        writer: StoreFor,
         schemas: SchemaRegistry,
         actor: str | None,
         engines: Callable[[str], MergeEngines],
@@ -66,10 +66,12 @@ class Branches:
 
         tag = ids.tag_in(str(from_))
         if tag is None:
-            return create_branch(self._writer(), name, known_branch(from_), at)
+            base = known_branch(from_)
+            return create_branch(self._writer("branch_create", base, str(name).strip()), name, base, at)
         if at is not None:
             raise InputError("from_ and at both say which state the branch starts from", hint="give one of them")
-        return create_branch(self._writer(), name, ids.MAIN, f"{ids.TAG_PREFIX}{tag}")
+        store = self._writer("branch_create", target=str(name).strip())
+        return create_branch(store, name, ids.MAIN, f"{ids.TAG_PREFIX}{tag}")
 
     def list(self) -> list[str]:
         """Names, main first.
@@ -80,7 +82,7 @@ class Branches:
         """
         from omnigraph.history.branches import list_branches
 
-        return [branch.name for branch in list_branches(self._reader())]
+        return [branch.name for branch in list_branches(self._reader("read"))]
 
     def delete(self, name: str, *, force: bool = False) -> None:
         """Delete a branch and what only it holds. Commits that were merged stay in the history.
@@ -99,7 +101,7 @@ class Branches:
         """
         from omnigraph.history.branches import delete_branch
 
-        delete_branch(self._writer(), name, force=force)
+        delete_branch(self._writer("branch_delete", target=str(name).strip()), name, force=force)
 
     def rename(self, name: str, new_name: str, *, message: str | None = None) -> Branch:
         """Give a branch another name. Its commits, the branches made from it and its feed cursors stay its own; no
@@ -117,7 +119,9 @@ class Branches:
         """
         from omnigraph.history.rename_branch import RenameRequest, rename_branch
 
-        return rename_branch(self._writer(), RenameRequest(name, new_name, self._actor, commit_message(message)))
+        store = self._writer("branch_delete", target=str(name).strip())
+        store.require("branch_create", str(name).strip(), str(new_name).strip())
+        return rename_branch(store, RenameRequest(name, new_name, self._actor, commit_message(message)))
 
     def merge(
         self,
@@ -164,7 +168,7 @@ class Branches:
             delete_branch,
             commit_message(message),
         )
-        store = self._reader() if dry_run else self._writer()
+        store = (self._reader if dry_run else self._writer)("branch_merge", request.source, request.target)
         return merge(store, self._schemas, request, self._engines(engine))
 
     def __iter__(self) -> Iterator[str]:
@@ -181,7 +185,7 @@ class Commits:
         reader: gives the storage to read from, or raises when the graph may not be used.
     """
 
-    def __init__(self, reader: Callable[[], GraphStore]) -> None:
+    def __init__(self, reader: StoreFor) -> None:
         self._reader = reader
 
     def list(
@@ -219,7 +223,7 @@ class Commits:
             >>> [commit.summary for commit in graph.commits.list(actor="act-first", kind="load")]
             ['load: Follows +1, Person +2']
         """
-        store = self._reader()
+        store = self._reader("read", known_branch(branch))
         bounds = {"since": untagged(store, since), "until": untagged(store, until)}
         wanted = commit_filter(actor=actor, kind=kind, message=message, made_on=made_on, **bounds)
         return list_commits(store, known_branch(branch), limit, untagged(store, before), wanted)
@@ -255,10 +259,10 @@ class Commits:
         """
         from omnigraph.history.commit_graph import commit_graph
 
-        store = self._reader()
+        names = None if branches is None else [known_branch(name) for name in branches]
+        store = [self._reader("read", name) for name in names][-1] if names else self._reader("read")
         bounds = {"since": untagged(store, since), "until": untagged(store, until)}
         wanted = commit_filter(actor=actor, kind=kind, message=message, made_on=made_on, **bounds)
-        names = None if branches is None else [known_branch(name) for name in branches]
         return commit_graph(store, names, limit, wanted)
 
     def get(self, commit_id: str) -> Commit:
@@ -268,7 +272,7 @@ class Commits:
             >>> graph.commits.get(graph.commits.head().id)
             Commit('0...', main v..., ... by act-first; load: Follows +1, Person +2)
         """
-        store = self._reader()
+        store = self._reader("read")
         return marked(store, [get_commit(store, given.text(commit_id, "the id of a commit"))])[0]
 
     def head(self, branch: str = ids.MAIN) -> Commit:

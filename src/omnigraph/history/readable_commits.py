@@ -18,9 +18,10 @@ def marked(store: GraphStore, commits: Sequence[Commit], branch: str = ids.MAIN)
     Args:
         branch: that they were listed of; one that made all of them needs no listing of all branches.
     """
+    commits = [store.told(commit) for commit in commits]
     gone = reclaimed.read(store.objects)
     if not gone.lineages and {commit.branch for commit in commits} <= {ids.MAIN, branch}:
-        return list(commits)
+        return commits
     refs = store.branch_refs()
     return [commit if _is_readable(commit, refs, gone) else replace(commit, readable=False) for commit in commits]
 

@@ -14,6 +14,7 @@ from omnigraph.lru import LruCache
 from omnigraph.storage.delta import OrderedChanges, table_delta
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.manifest import Pin, table_version_of
+from omnigraph.storage.tables.datasets import Tables
 
 #: Changes of recent comparisons that a process keeps the ids of, so that the next page of a block finds them at hand.
 #: One takes about 60 bytes.
@@ -42,14 +43,14 @@ class RecentDeltas:
         return found
 
 
-_of_stores: WeakKeyDictionary[GraphStore, RecentDeltas] = WeakKeyDictionary()
+_of_graphs: WeakKeyDictionary[Tables, RecentDeltas] = WeakKeyDictionary()
 _lock = threading.Lock()
 
 
 def recent_deltas(store: GraphStore) -> RecentDeltas:
     """The comparisons of a graph; they go with it."""
     with _lock:
-        return _of_stores.setdefault(store, RecentDeltas())
+        return _of_graphs.setdefault(store.tables, RecentDeltas())
 
 
 def _place(pin: Pin | None) -> tuple[object, ...] | None:

@@ -8,7 +8,7 @@ other. Only then the tag is live. See `storage/metadata/tag_entries.py` for its 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -22,6 +22,7 @@ from omnigraph.storage.metadata.manifest import ManifestSnapshot
 from omnigraph.storage.metadata.reclaimed import is_reclaimed
 from omnigraph.storage.metadata.tag_entries import TagEntry, forget_tag, put_tag, read_tag, read_tags
 from omnigraph.storage.objects.locks import CONTROL
+from omnigraph.storage.store_guard import StoreFor
 from omnigraph.storage.tagged_states import holder_of, live_tags, no_tag, tag_entry
 
 
@@ -82,7 +83,7 @@ class Tags:
         actor: whom new tags name as their author.
     """
 
-    def __init__(self, reader: Callable[[], GraphStore], writer: Callable[[], GraphStore], actor: str | None) -> None:
+    def __init__(self, reader: StoreFor, writer: StoreFor, actor: str | None) -> None:
         self._reader = reader
         self._writer = writer
         self._actor = actor
@@ -108,7 +109,7 @@ class Tags:
             (1, 2)
         """
         said = ids.commit_message(message)
-        return create_tag(self._writer(), TagRequest(ids.tag_name(name), at, branch, self._actor, said))
+        return create_tag(self._writer("change"), TagRequest(ids.tag_name(name), at, branch, self._actor, said))
 
     def list(self) -> list[Tag]:
         """All tags, by name.
@@ -118,7 +119,7 @@ class Tags:
             >>> [tag.name for tag in graph.tags.list()]
             ['2026-q3']
         """
-        store = self._reader()
+        store = self._reader("read")
         return [_tag(store, entry) for entry in live_tags(store)]
 
     def get(self, name: str) -> Tag:
@@ -131,7 +132,7 @@ class Tags:
             >>> graph.tags.create("2026-q3").commit_id == graph.tags.get("2026-q3").commit_id
             True
         """
-        store = self._reader()
+        store = self._reader("read")
         return _tag(store, tag_entry(store, ids.tag_name(name)))
 
     def delete(self, name: str) -> None:
@@ -146,7 +147,7 @@ class Tags:
             >>> graph.tags.list()
             []
         """
-        delete_tag(self._writer(), ids.tag_name(name))
+        delete_tag(self._writer("change"), ids.tag_name(name))
 
     def __iter__(self) -> Iterator[str]:
         return iter([tag.name for tag in self.list()])

@@ -71,7 +71,7 @@ def export(
         at: a commit id, ``tag:NAME``, a manifest version or a time; None writes the newest state.
     """
     known = export_format(path, format)
-    state = pinned(graph, branch, at)
+    state = pinned(graph, branch, at, "export")
     pins = selected_pins(state.snapshot, [types] if isinstance(types, str) else types)
     target = parse_location(path)
     with job_errors("export"):

@@ -48,10 +48,11 @@ class PinnedState:
         return pin.row_count if pin else 0
 
 
-def pinned(graph: Graph, branch: str | None = None, at: At | None = None) -> PinnedState:
-    """The state of a branch now, or at a commit, a version or a time."""
+def pinned(graph: Graph, branch: str | None = None, at: At | None = None, action: str = "read") -> PinnedState:
+    """The state of a branch now, or at a commit, a version or a time. Whether it may be read, and what of it, is
+    decided here, before there is a job: it has the tables that tasks can be told to read, and no other."""
     internals = graph.internals
-    snapshot = internals.snapshot(branch, at)
+    snapshot = internals.snapshot(branch, at, action)
     _hold(internals.store, snapshot)
     return PinnedState(internals.store.location, snapshot)
 

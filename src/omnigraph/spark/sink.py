@@ -67,15 +67,15 @@ class Sink(DataSourceArrowWriter):
         self._request = LoadRequest(_NAME, options.mode, times=options.times)
         with open_graph(options.location, actor=options.actor) as graph:
             key = pinned(graph, self._branch).table(options.type_name).pin.table_key
-            self._schema = graph.internals.schema_for_rows(self._branch)
-            self._part = Part(_NAME, Format.ARROW, type_of(self._schema.catalog, key))
+            store = graph.internals.writer("change", self._branch)
+            self._rows = graph.internals.schema_for_rows(store, self._branch)
+            self._part = Part(_NAME, Format.ARROW, type_of(self._rows.named, key))
             empty = pa.schema([(name, pa.string()) for name in columns]).empty_table()
             list(parse_part(Part(_NAME, Format.ARROW, self._part.type, empty), Reading()))  # refuses unknown columns
-            store = graph.internals.writer()
             self._tables = StageTables.of(store, self._branch, [key])
-            reading = self._tables.reading(store, self._schema, self._request)
+            reading = self._tables.reading(store, self._rows.whole, self._request)
         frame = Part(_NAME, Format.ARROW, self._part.type, True)
-        self._config = StageConfig(self._schema.catalog, (frame,), (), self._tables.tables, reading, keeps=False)
+        self._config = StageConfig(self._rows.named, (frame,), (), self._tables.tables, reading, keeps=False)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> StagedPartition:
         told = StagedPartition([])
@@ -94,7 +94,8 @@ class Sink(DataSourceArrowWriter):
         with self._tables.claimed(location, last=True), open_graph(location, actor=actor) as graph:
             internals = graph.internals
             author = (internals.actor, ids.new_ulid(), self._message)
-            target = LoadTarget(internals.writer(), self._schema, self._branch, *author)
+            store = internals.writer("change", self._branch)
+            target = LoadTarget(store, self._rows, self._branch, *author)
             commit = LoadCommit(LocalCluster(), target, self._tables, self._config, staging, self._request, silent)
             try:
                 commit.run(staging.refuse(self._request))
@@ -105,7 +106,7 @@ class Sink(DataSourceArrowWriter):
                 raise
             if staging.rows > limits.LOAD_INDEX_ROWS:
                 with contextlib.suppress(ConflictError, LimitError, StorageError):
-                    ensure_indices(internals.writer(), internals.schemas, self._branch)
+                    ensure_indices(store, internals.schemas, self._branch)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         self._tables.remove(self._staging(messages))

@@ -7,8 +7,9 @@ already knows. Nothing here writes, except migrations of the layout on request.
 from __future__ import annotations
 
 import contextlib
+import copy
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -38,6 +39,8 @@ from omnigraph.storage.tables.recent_changes import RecentChanges
 
 if TYPE_CHECKING:
     from omnigraph.storage.commit.publish import Publisher
+    from omnigraph.storage.metadata.manifest import Commit
+    from omnigraph.storage.store_guard import StoreGuard
 
 _VERSIONS = 2**63  # no table has so many
 
@@ -66,7 +69,13 @@ _MAIN = BranchRef(ids.MAIN, ids.MAIN, None)
 
 
 class GraphStore:
-    """Storage of one graph, shared by every handle and thread of a process that opened it."""
+    """Storage of one graph, shared by every handle and thread of a process that opened it.
+
+    Attributes:
+        guard: what its user may see and do; None for everything.
+    """
+
+    guard: StoreGuard | None = None
 
     def __init__(self, location: Location, *, writes: bool = True) -> None:
         self.location = location
@@ -88,6 +97,34 @@ class GraphStore:
 
         return Publisher(self)
 
+    def guarded(self, guard: StoreGuard) -> GraphStore:
+        """The same store for somebody who may not see or do everything."""
+        found = copy.copy(self)
+        found.guard = guard
+        return found
+
+    def require(self, action: str, branch: str | None = None, target: str | None = None) -> None:
+        """Refuse an action that is part of another one, if its user may not do it."""
+        if self.guard is not None:
+            self.guard.require(action, branch, target)
+
+    def seen(self, snapshot: ManifestSnapshot) -> ManifestSnapshot:
+        """A state without what its user may not see."""
+        return snapshot if self.guard is None else self.guard.seen(snapshot)
+
+    def named(self, snapshot: ManifestSnapshot) -> ManifestSnapshot:
+        """A state with the tables that a write of its user may name."""
+        return snapshot if self.guard is None else self.guard.named(snapshot)
+
+    def permit(self, table_keys: Iterable[str]) -> None:
+        """Refuse to change tables that its user may not change."""
+        if self.guard is not None:
+            self.guard.permit(table_keys)
+
+    def told(self, commit: Commit) -> Commit:
+        """A commit as its user may see it."""
+        return commit if self.guard is None else self.guard.told(commit)
+
     def snapshot(self, branch: str) -> ManifestSnapshot:
         """The newest published state of a branch."""
         return self.refresh(branch)
@@ -100,6 +137,9 @@ class GraphStore:
 
     def refresh(self, branch: str, *, migrate_layout: bool = False) -> ManifestSnapshot:
         """The newest state, and on request in the current layout: the stamp is per branch, so each is migrated."""
+        return self.seen(self._newest_of(branch, migrate_layout=migrate_layout))
+
+    def _newest_of(self, branch: str, *, migrate_layout: bool) -> ManifestSnapshot:
         ref = self.branch_ref(branch)
         with self._lock:
             known = self._newest.get(branch)
@@ -169,9 +209,8 @@ class GraphStore:
         """The state on the lineage of a branch at one manifest version."""
         with self._lock:
             known = self._newest.get(ref.name)
-        if known and (known.identity, known.version) == (ref.identity, version):
-            return known
-        return _read(self._manifest_at(ref, version), ref)
+        is_known = known is not None and (known.identity, known.version) == (ref.identity, version)
+        return self.seen(known if known and is_known else _read(self._manifest_at(ref, version), ref))
 
     def _manifest_at(self, ref: BranchRef, version: int) -> LanceTable:
         try:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 
 from omnigraph.errors import InputError
-from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.retention_rule import RetentionRule, default_rule, put_rule, read_rule
 from omnigraph.storage.objects.locks import CONTROL
+from omnigraph.storage.store_guard import StoreFor
 from omnigraph.upkeep.cleanup.policy import duration_of, policy_of
 
 
@@ -20,7 +19,7 @@ class Retention:
         writer: the same for writing.
     """
 
-    def __init__(self, reader: Callable[[], GraphStore], writer: Callable[[], GraphStore]) -> None:
+    def __init__(self, reader: StoreFor, writer: StoreFor) -> None:
         self._reader = reader
         self._writer = writer
 
@@ -31,7 +30,7 @@ class Retention:
             >>> graph.retention.get().keep, graph.retention.get().is_default
             (1000, True)
         """
-        return read_rule(self._reader().objects)[0] or default_rule()
+        return read_rule(self._reader("read").objects)[0] or default_rule()
 
     def set(
         self,
@@ -73,7 +72,7 @@ class Retention:
         self._put(None)
 
     def _put(self, rule: RetentionRule | None) -> None:
-        store = self._writer()
+        store = self._writer("admin")
         with store.sections.hold(CONTROL):
             put_rule(store.objects, rule, read_rule(store.objects)[1])
 

@@ -17,6 +17,7 @@ from omnigraph.errors import OmniGraphError
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.reclaimed import DIRECTORY
 from omnigraph.storage.metadata.retention_rule import RetentionRule, default_rule, read_rule
+from omnigraph.storage.store_guard import StoreFor
 from omnigraph.upkeep.cleanup import CleanupRequest, cleanup
 from omnigraph.upkeep.cleanup.policy import CleanupPolicy
 
@@ -85,8 +86,8 @@ class Upkeep:
 
     def __init__(
         self,
-        reader: Callable[[], GraphStore],
-        writer: Callable[[], GraphStore],
+        reader: StoreFor,
+        writer: StoreFor,
         actor: str | None,
         optimize: Callable[[], str],
     ) -> None:
@@ -102,7 +103,7 @@ class Upkeep:
             >>> [(task.name, task.outcome) for task in graph.upkeep().tasks]
             [('optimize', 'done'), ('cleanup', 'not_due')]
         """
-        store = self._writer()
+        store = self._writer("admin")
         rule = read_rule(store.objects)[0] or default_rule()
         started_at, began = ids.now(), time.monotonic()
         tasks = (self._optimized(rule, started_at), self._cleaned(store, rule))
@@ -120,7 +121,7 @@ class Upkeep:
             >>> graph.upkeep.runs(limit=1)[0].id == done.id
             True
         """
-        objects = self._reader().objects
+        objects = self._reader("admin").objects
         names = objects.names(RUNS)[::-1]
         contents = (objects.read(f"{RUNS}/{name}") for name in names[:limit])
         return [run for content in contents if content is not None and (run := _run_of(content)) is not None]

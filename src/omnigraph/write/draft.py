@@ -60,6 +60,7 @@ class Draft:
         self.base: ManifestSnapshot = store.snapshot(branch)
         self.state = self.base
         self.schema: CompiledSchema = schemas.of(self.base)
+        self._named = schemas.of(store.named(self.base)).catalog
         self._steps: dict[str, _Steps] = {}
         self._read: set[str] = set()
         self._made: list[Pin] = []
@@ -169,9 +170,9 @@ class Draft:
         return Workspace(self._store, self.state)
 
     def type_named(self, name: str) -> NodeType | EdgeType:
-        found = self.catalog.nodes.get(name) or self.catalog.edges.get(name)
+        found = self._named.nodes.get(name) or self._named.edges.get(name)
         if found is None:
-            known = [*self.catalog.nodes, *self.catalog.edges]
+            known = [*self._named.nodes, *self._named.edges]
             raise TypeNotFound(f"there is no type '{name}'", hint=did_you_mean(name, known), type=name)
         return found
 
@@ -194,6 +195,7 @@ class Draft:
 
     def _show(self, staged: StagedChanges) -> None:
         """Make the changes of a step part of the state."""
+        self._store.permit(staged.tables)
         self.state = draft_state.with_changes(self._store, self.state, staged.tables)
         self._made += [self.state.pins[key] for key in staged.tables]
         for key in staged.tables:

@@ -142,7 +142,7 @@ class Mutation:
 
     def prepare(self, workspace: Workspace) -> Prepared[Affected]:
         schema = self.schemas.of(workspace.snapshot)
-        mutation = self._checked(schema)
+        mutation = self._checked(self.schemas.of(workspace.store.named(workspace.snapshot)))
         values = MutationValues(bind_params(mutation, self.params), self.now)
         pending = PendingMutation(workspace, schema.catalog, values)
         for statement in mutation.statements:

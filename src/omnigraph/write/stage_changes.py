@@ -125,11 +125,12 @@ class _GivenRows:
 
     def prepare(self, workspace: Workspace) -> Prepared[StagedChanges]:
         schema = self.schemas.of(workspace.snapshot)
-        if schema.hash not in self._typed:
+        named = self.schemas.of(workspace.store.named(workspace.snapshot))
+        if named.hash not in self._typed:
             with row_numbers(self.request.changes):
-                self._typed[schema.hash] = typed_changes(schema.catalog, self.request.changes)
+                self._typed[named.hash] = typed_changes(named.catalog, self.request.changes)
         has_base = self.request.base is not None
-        staged = stage_changes(workspace, schema.catalog, self._typed[schema.hash], has_base=has_base)
+        staged = stage_changes(workspace, schema.catalog, self._typed[named.hash], has_base=has_base)
         return Prepared(staged, staged.tables, made_for=schema.hash)
 
 

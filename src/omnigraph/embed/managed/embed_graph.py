@@ -78,7 +78,8 @@ def embed_graph(
         EmbeddingError: the provider failed; what it had answered before is committed.
     """
     snapshot = store.snapshot(request.branch)
-    targets = managed_properties(schemas.of(snapshot).catalog, request.types)
+    targets = managed_properties(schemas.of(store.named(snapshot)).catalog, request.types)
+    store.permit(target.type.table_key for target in targets)
     for target in targets:
         require_model(target.embed.model, embedder, target.label)
     tally = _Tally(request)

@@ -50,7 +50,7 @@ def run_embedding(
     progress: bool | ProgressListener | None,
 ) -> EmbedResult:
     """Embed what a branch lacks, by the provider of the environment; without such a property nobody is asked."""
-    if not managed_properties(schemas.of(store.snapshot(request.branch)).catalog, request.types):
+    if not managed_properties(schemas.of(store.named(store.snapshot(request.branch))).catalog, request.types):
         return EmbedResult(request.branch, "", 0, 0, 0, 0, 0, 0, (), None)
     embedder = Embedder(settings_from())
     with reporter(progress) as report:

@@ -57,7 +57,7 @@ class CommitChanges(Diff):
         after: ManifestSnapshot,
         filter_: ChangeFilter,
     ) -> None:
-        self.commit = commit
+        self.commit = store.told(commit)
         try:
             super().__init__(store, before, after, filter_)
         except ChangeSchemaBoundary as error:

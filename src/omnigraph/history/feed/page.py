@@ -193,4 +193,4 @@ def cause_of(commit: Commit) -> dict[str, Any]:
 
 def known_types(snapshot: ManifestSnapshot) -> list[str]:
     """Table keys of a state, dropped ones included: a feed goes back to when they were there."""
-    return [*snapshot.pins, *snapshot.hidden]
+    return [*snapshot.pins, *(() if snapshot.withheld else snapshot.hidden)]

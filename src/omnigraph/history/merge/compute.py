@@ -124,6 +124,7 @@ class _Computation:
         plans = plan_tables(self._base_state, self._source.snapshot, target, self._overlays)
         self._plans = {plan.table_key: plan for plan in plans}
         self._require_known(set(self._plans))
+        self._store.permit(plan.table_key for plan in plans if plan.disposition is not Disposition.SKIP)
         for plan in plans:
             if plan.disposition is not Disposition.SKIP or plan.table_key in self._named:
                 self._merge_table(plan)

@@ -85,6 +85,7 @@ def without_source(store: GraphStore, result: MergeResult, merged: ManifestSnaps
     wrong here is told, not raised."""
     failpoints.reach("branch_merge.before_branch_delete")
     try:
+        store.require("branch_delete", target=result.source)
         delete_branch(store, result.source, seen=merged)
     except OmniGraphError as error:
         return replace(result, branch_deleted=False, branch_delete_error=str(error))

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from omnigraph import limits
 from omnigraph.progress import Stage
+from omnigraph.schema.catalog import Catalog
 from omnigraph.spark.cluster import Cluster, Task, numbers
 from omnigraph.spark.loading.key_scan import (
     KEY_COUNT,
@@ -82,6 +83,7 @@ class LoadCheck:
         staging: Staging,
         request: LoadRequest,
         workspace: Workspace,
+        catalog: Catalog,
         tables: Mapping[str, StageTable],
     ) -> None:
         self._cluster = cluster
@@ -92,8 +94,8 @@ class LoadCheck:
         loaded = {key: key in staging.fresh for key in staging.keys}
         stored = {key: self._address(key) for key, pin in workspace.snapshot.pins.items() if pin.row_count}
         self._keys = KeyScan(
-            order.catalog,
-            spaces_of(order.catalog, loaded, request.mode),
+            catalog,
+            spaces_of(catalog, loaded, request.mode),
             request.mode,
             secrets.randbits(63),
             tables,
@@ -103,7 +105,7 @@ class LoadCheck:
         self._stored = {
             key: stored_pieces(key, workspace.readable(key))
             for key in stored
-            if order.catalog.by_table_key(key) is not None and columns_of(self._keys, key, staged=False)
+            if catalog.by_table_key(key) is not None and columns_of(self._keys, key, staged=False)
         }
         self._checked = Checked()
 

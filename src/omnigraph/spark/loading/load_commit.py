@@ -16,6 +16,7 @@ from omnigraph.history.branch_load import stored_matches
 from omnigraph.progress import ProgressListener, Stage
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.compiled_schema import CompiledSchema
+from omnigraph.schema_registry import RowSchema
 from omnigraph.spark.cluster import Cluster
 from omnigraph.spark.loading.key_scan import is_small_against
 from omnigraph.spark.loading.load_check import Checked, LoadCheck, stored_pieces
@@ -48,11 +49,15 @@ class LoadTarget:
     """Where a load writes, under which name it can be found again, and what its author says about it."""
 
     store: GraphStore
-    schema: CompiledSchema
+    rows: RowSchema
     branch: str
     actor: str | None
     job_id: str
     message: str | None = None
+
+    @property
+    def schema(self) -> CompiledSchema:
+        return self.rows.whole
 
     @property
     def catalog(self) -> Catalog:
@@ -173,7 +178,15 @@ class LoadCommit:
         if self._tables.claim is not None:  # whoever took it away has moved the head since
             require_claim(workspace.store.objects, self._tables.claim)
         with Stage("check", self._report, self.timings) as stage:
-            rules = LoadCheck(self._cluster, self._config, self._staging, self._request, workspace, self._tables.tables)
+            rules = LoadCheck(
+                self._cluster,
+                self._config,
+                self._staging,
+                self._request,
+                workspace,
+                self._target.catalog,
+                self._tables.tables,
+            )
             self.checked = rules.check(self.checked.found, stage)
             stage.rows = self._staging.rows
         tables = {}

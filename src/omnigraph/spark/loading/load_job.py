@@ -63,10 +63,10 @@ class LoadJob:
             splits = splits_of([part for part in self._parts if part.table is None], self._cluster.cores)
             numbers = [number for number, part in enumerate(self._parts) if part.table is None]
             target = self._target
-            self._tables = StageTables.of(target.store, target.branch, _table_keys(target.catalog, self._parts))
+            self._tables = StageTables.of(target.store, target.branch, _table_keys(target.rows.named, self._parts))
             self._claims.enter_context(self._tables.claimed(target.store.location, last=True))
             self._config = StageConfig(
-                target.catalog,
+                target.rows.named,
                 tuple(_portable(part) for part in self._parts),
                 tuple(replace(split, part=numbers[split.part]) for split in splits),
                 self._tables.tables,

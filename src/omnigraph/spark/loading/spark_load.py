@@ -77,10 +77,10 @@ def load(
     base = known_branch(from_) if from_ is not None else None
     internals = graph.internals
     destination = LoadDestination(known_branch(branch), base, internals.actor, ids.commit_message(message))
-    store, schema = internals.writer(), internals.schema_for_rows(destination.branch, base)
-    catalog = schema.catalog
+    store = internals.writer("change", destination.branch)
+    schema = internals.schema_for_rows(store, destination.branch, base)
     store.branch_ref(base if base is not None else destination.branch)
-    parts = [_frame(part) for part in parts_of(catalog, request.source, format, type, _is_table)]
+    parts = [_frame(part) for part in parts_of(schema.named, request.source, format, type, _is_table)]
     with reporter(progress) as report:
         done = _finished(store, destination, job_id) if job_id else None
         if done is not None:

@@ -134,7 +134,15 @@ class _Lost(Exception):
 
 
 def run(store: GraphStore, write: Write[Report]) -> Committed[Report]:
-    """Commit a write. The one loop in which writes of every kind are tried again.
+    """Commit a write, and tell whoever watches the store."""
+    done = _run(store, write)
+    if store.guard is not None and done.commit is not None:
+        store.guard.committed(done.commit)
+    return done
+
+
+def _run(store: GraphStore, write: Write[Report]) -> Committed[Report]:
+    """The one loop in which writes of every kind are tried again.
 
     A write is prepared outside the commit section. When its branch moved before its turn came, it is prepared again on
     what the branch is now, a few times; after that inside the section, so that a busy branch starves nobody.
@@ -226,6 +234,8 @@ def _prepare(store: GraphStore, write: Write[Report], base: ManifestSnapshot) ->
                 actual=head,
             )
     prepared = write.prepare(Workspace(store, base))
+    if not write.kind.preserves_content:
+        store.permit({*prepared.tables, *prepared.pointers, *prepared.tombstones})
     _sync_staged(store, prepared)
     return prepared
 

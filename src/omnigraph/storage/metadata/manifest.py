@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -411,6 +411,7 @@ class ManifestSnapshot:
         handle: the open manifest.
         identity: which branch of this name; one that was deleted and made again is another one.
         lineage: Lance branch of the manifest that this state lies on; None is the main one.
+        withheld: tables by table key that are visible, but not to whoever this state is for.
     """
 
     branch: str
@@ -423,6 +424,20 @@ class ManifestSnapshot:
     identity: str = field(default="", repr=False)
     recent: pa.Table | None = field(default=None, repr=False, compare=False)
     lineage: str | None = field(default=None, repr=False)
+    withheld: Mapping[str, Pin] = field(default_factory=dict, repr=False)
+
+    def without(self, table_keys: Collection[str]) -> ManifestSnapshot:
+        """The same state for somebody who may not see some of its tables."""
+        shown = {key: pin for key, pin in self.pins.items() if key not in table_keys}
+        kept = {key: pin for key, pin in self.pins.items() if key in table_keys}
+        return replace(self, pins=shown, withheld={**self.withheld, **kept}) if kept else self
+
+    @property
+    def whole(self) -> ManifestSnapshot:
+        """The same state with all its tables."""
+        if not self.withheld:
+            return self
+        return replace(self, pins=dict(sorted({**self.pins, **self.withheld}.items())), withheld={})
 
     def owns(self, lineage: str | None) -> bool:
         """Whether this branch, and no other, commits to a lineage of a table."""

@@ -49,8 +49,9 @@ def stats(store: GraphStore, schemas: SchemaRegistry, branch: str, *, embeddings
     """
     store.mirror.flush()
     snapshot = store.snapshot(branch)
-    layouts = _layouts(store, snapshot)
-    tally = FileTally({snapshot.pins[key].location: layout.files for key, layout in layouts.items()})
+    whole = snapshot.whole
+    layouts = _layouts(store, whole)
+    tally = FileTally({whole.pins[key].location: layout.files for key, layout in layouts.items()})
     tally.count(file_sizes(store.location))
     found = list(records(store))  # after the listing: a table that moved by then has its record, or is published below
     refs = [ref for ref in store.branch_refs() if ref.name != ids.SCHEMA_APPLY_LOCK]
