@@ -66,6 +66,13 @@ def test_snapshots_count_and_show_only_what_may_be_read(reader: og.Graph) -> Non
                 look(name)
 
 
+def test_searches_and_blobs_know_only_what_may_be_read(shared: Staff) -> None:
+    with shared.open(policy=granting("read", types=("Salary",))) as graph:
+        for look in (lambda: graph.search("ana", ["Person"]), lambda: graph.blob("Person", "ana", "photo")):
+            with pytest.raises(TypeNotFound):
+                look()
+
+
 def test_exports_and_baselines_leave_the_rest_out(reader: og.Graph, tmp_path: Path) -> None:
     assert tells(reader.export().text) == []
     assert tells(reader.baseline().text) == []

@@ -10,7 +10,7 @@ from typing import Any
 import omnigraph as og
 
 SCHEMA = """
-node Person { handle: String @key  name: String }
+node Person { handle: String @key  name: String @index  photo: Blob? }
 node Salary { code: String @key  amount: I64 }
 edge Knows: Person -> Person
 edge Earns: Person -> Salary
@@ -38,7 +38,7 @@ class Staff:
 def staff(folder: Path) -> Staff:
     with og.init(folder / "staff.omni", SCHEMA) as graph:
         rows = {
-            "Person": [{"handle": "ana", "name": "Ana"}, {"handle": "bo", "name": "Bo"}],
+            "Person": [{"handle": "ana", "name": "Ana", "photo": b"pix"}, {"handle": "bo", "name": "Bo"}],
             "Salary": [{"code": "s1", "amount": 7}],
             "Knows": [{"from": "ana", "to": "bo"}],
             "Earns": [{"from": "ana", "to": "s1"}],
@@ -87,6 +87,8 @@ VERBS: dict[str, Verb] = {
     "Graph.catalog_of": Verb(("read",), lambda graph, staff: graph.catalog_of("x")),
     "Graph.query": Verb(("read",), lambda graph, staff: graph.query(PEOPLE, branch="x")),
     "Graph.explain": Verb(("read",), lambda graph, staff: graph.explain(PEOPLE, branch="x")),
+    "Graph.search": Verb(("read",), lambda graph, staff: graph.search("ana", branch="x")),
+    "Graph.blob": Verb(("read",), lambda graph, staff: graph.blob("Person", "ana", "photo", branch="x").read()),
     "Graph.lint": Verb(("read",), lambda graph, staff: graph.lint(PEOPLE)),
     "Graph.snapshot": Verb(("read",), lambda graph, staff: graph.snapshot(at=staff.commit), by_commit=True),
     "Graph.export": Verb(("export",), lambda graph, staff: graph.export(branch="x")),
@@ -150,7 +152,10 @@ VERBS: dict[str, Verb] = {
     "Transaction.mutate": Verb(("change",), _in_transaction(lambda tx: tx.mutate(RENAME))),
     "Transaction.query": Verb(("change", "read"), _in_transaction(lambda tx: tx.query(PEOPLE))),
     "Transaction.rollback": Verb(("change",), _in_transaction(lambda tx: tx.rollback())),
-    **{f"Snapshot.{name}": TAKEN for name in ("branch", "version", "tables", "count", "arrow", "dataset")},
+    **{
+        f"Snapshot.{name}": TAKEN
+        for name in ("branch", "version", "commit_id", "tables", "count", "arrow", "dataset", "blob")
+    },
 }
 
 SPACES = (
