@@ -76,8 +76,8 @@ if TYPE_CHECKING:
     from omnigraph.policy.audit_log import AuditLog as AuditLog
     from omnigraph.policy.bundle import Bundle as Bundle
     from omnigraph.policy.bundle import Rule as Rule
+    from omnigraph.policy.decision import AccessDecision as AccessDecision
     from omnigraph.policy.decision import AccessRequest as AccessRequest
-    from omnigraph.policy.decision import Decision as Decision
     from omnigraph.policy.policy_cases import CaseReport as CaseReport
     from omnigraph.policy.policy_cases import Mismatch as Mismatch
     from omnigraph.progress import Progress as Progress
@@ -241,7 +241,7 @@ _HOMES = {
     "omnigraph.policy.access_policy": "Policy",
     "omnigraph.policy.audit_log": "AuditLog",
     "omnigraph.policy.bundle": "Bundle Rule",
-    "omnigraph.policy.decision": "AccessRequest Decision",
+    "omnigraph.policy.decision": "AccessDecision AccessRequest",
     "omnigraph.policy.policy_cases": "CaseReport Mismatch",
     # types of arguments
     "omnigraph.choices": (

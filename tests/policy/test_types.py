@@ -36,7 +36,9 @@ def tells(found: object) -> list[str]:
 def test_catalog_schema_and_listing_have_only_what_may_be_read(reader: og.Graph) -> None:
     assert list(reader.catalog.nodes) == ["Person"] and list(reader.catalog.edges) == ["Knows"]
     assert list(reader.catalog_of("x").nodes) == ["Person"]
-    assert reader.schema.text == ("node Person { handle: String @key  name: String }\nedge Knows: Person -> Person\n")
+    assert reader.schema.text == (
+        "node Person { handle: String @key  name: String @index  photo: Blob? }\nedge Knows: Person -> Person\n"
+    )
     assert list(reader.snapshot().tables) == ["edge:Knows", "node:Person"]
 
 

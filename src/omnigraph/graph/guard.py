@@ -25,7 +25,7 @@ from omnigraph.storage.metadata.manifest import Commit, ManifestSnapshot
 if TYPE_CHECKING:
     from omnigraph.policy.access_policy import Policy
     from omnigraph.policy.audit_log import AuditLog
-    from omnigraph.policy.decision import Decision
+    from omnigraph.policy.decision import AccessDecision
 
 #: Actions whose states lack what may not be seen. All others work on whole states.
 _LOOKS = ("read", "export")
@@ -110,7 +110,7 @@ class Guard:
 
     def _decision(
         self, action: str, branch: str | None = None, target: str | None = None, type_: str | None = None
-    ) -> Decision | None:
+    ) -> AccessDecision | None:
         return None if self.policy is None else self.policy.decide(self.actor, action, branch, target, type_)
 
     def _record(
@@ -118,7 +118,7 @@ class Guard:
         action: str,
         branch: str | None,
         target: str | None,
-        decision: Decision | None,
+        decision: AccessDecision | None,
         types: list[str] | None = None,
     ) -> None:
         if self.audit is None:
@@ -215,7 +215,7 @@ class ActionGuard:
             POLICY.error("the record of commit %s is missing: %s", commit.id, error.message)
 
 
-def _denied(decision: Decision | None) -> PolicyDenied:
+def _denied(decision: AccessDecision | None) -> PolicyDenied:
     assert decision is not None
     asked = decision.request
     details = {"branch": asked.branch, "target_branch": asked.target_branch, "type": asked.type}

@@ -14,7 +14,7 @@ from omnigraph.lru import LruCache
 from omnigraph.policy.actions import ACTIONS, Kind
 from omnigraph.policy.bundle import Bundle
 from omnigraph.policy.cedar_rules import CedarRules
-from omnigraph.policy.decision import AccessRequest, Decision
+from omnigraph.policy.decision import AccessDecision, AccessRequest
 from omnigraph.policy.policy_cases import CaseReport, read_cases, run_cases
 from omnigraph.policy.policy_file import read_bundle
 
@@ -99,7 +99,7 @@ class Policy:
         branch: str | None = None,
         target_branch: str | None = None,
         type: str | None = None,
-    ) -> Decision:
+    ) -> AccessDecision:
         """Whether an actor may do something, and why.
 
         Args:
@@ -153,19 +153,19 @@ class _Rules:
     def __init__(self, bundle: Bundle, graph: str) -> None:
         self.bundle = bundle
         self.cedar = CedarRules(bundle, graph)
-        self._decided: LruCache[AccessRequest, Decision] = LruCache(max_entries=limits.POLICY_DECISIONS)
+        self._decided: LruCache[AccessRequest, AccessDecision] = LruCache(max_entries=limits.POLICY_DECISIONS)
 
-    def decide(self, request: AccessRequest) -> Decision:
+    def decide(self, request: AccessRequest) -> AccessDecision:
         return self._decided.get_or_make(request, lambda: self._decide(request))
 
-    def _decide(self, request: AccessRequest) -> Decision:
+    def _decide(self, request: AccessRequest) -> AccessDecision:
         is_known = request.actor in self.bundle.actors
         rules = self.cedar.decide(request) if is_known else ()
         verb = "allows" if rules else "denies"
         who = "a request without an actor" if request.actor is None else f"actor '{request.actor}'"
         if request.actor is not None and not is_known:
             who = f"unknown {who}"
-        return Decision(request, rules, f"the policy {verb} {_deed(request)} to {who}")
+        return AccessDecision(request, rules, f"the policy {verb} {_deed(request)} to {who}")
 
 
 def _deed(request: AccessRequest) -> str:

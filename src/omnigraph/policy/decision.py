@@ -24,7 +24,7 @@ class AccessRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class AccessDecision:
     """The answer of a policy.
 
     Attributes:

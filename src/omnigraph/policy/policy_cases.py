@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from omnigraph.policy.actions import ACTIONS
-from omnigraph.policy.decision import AccessRequest, Decision
+from omnigraph.policy.decision import AccessDecision, AccessRequest
 from omnigraph.policy.strict_yaml import Value, read_yaml
 
 Expectation: TypeAlias = Literal["allow", "deny"]
@@ -89,7 +89,7 @@ def _case(item: Value) -> PolicyCase:
     return PolicyCase(given["id"].string(), request, given["expect"].one_of(_EXPECTATIONS))
 
 
-def run_cases(cases: tuple[PolicyCase, ...], decide: Callable[[AccessRequest], Decision]) -> CaseReport:
+def run_cases(cases: tuple[PolicyCase, ...], decide: Callable[[AccessRequest], AccessDecision]) -> CaseReport:
     """Ask every case, and list those with another answer."""
     mismatches = []
     for case in cases:
