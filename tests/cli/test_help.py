@@ -14,6 +14,7 @@ VERBS = {
     "branch": ("create", "delete", "list", "merge"),
     "changes": ("baseline", "poll"),
     "commit": ("changes", "list", "show"),
+    "policy": ("explain", "test", "validate"),
     "retention": ("clear", "set", "show"),
     "schema": ("apply", "plan", "show"),
     "tag": ("create", "delete", "list"),

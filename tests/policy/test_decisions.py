@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,12 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import omnigraph as og
-from omnigraph.errors import InputError, InternalError
+from omnigraph.errors import InputError, InternalError, PolicyError
 from omnigraph.policy.actions import ACTIONS, SCOPES, TARGET_BRANCH_SCOPE
 from omnigraph.policy.bundle import Bundle, Rule
 from omnigraph.policy.cedar_rules import CedarRules
 from omnigraph.policy.decision import AccessRequest
 from omnigraph.policy.policy_cases import PolicyCase, read_cases
+from tests.support.light_python import run_code
+from tests.support.source_tree import ROOT
 
 FIXTURES = Path(__file__).parent / "fixtures"
 TEAM = og.Policy.from_file(FIXTURES / "team.yaml")
@@ -78,6 +81,25 @@ def test_what_cedar_cannot_decide_is_an_error_and_no_denial() -> None:
     rules = CedarRules(Bundle({"team": ("act-bo",)}), "g")
     with pytest.raises(InternalError, match="the policy cannot be evaluated"):
         rules.decide(AccessRequest("act-bo", "read", branch="\ud800"))
+
+
+def test_a_name_that_cedar_cannot_hold_is_refused() -> None:
+    with pytest.raises(PolicyError, match="Cedar refuses the rules"):
+        CedarRules(Bundle({"team": ("\ud800",)}), "g")
+
+
+def test_without_cedar_the_extra_is_named() -> None:
+    code = """
+import sys
+sys.modules["cedarpy"] = None
+import omnigraph as og
+try:
+    og.Policy
+except og.errors.MissingExtra as error:
+    print(error)
+"""
+    ended = subprocess.run(run_code(code), cwd=ROOT, capture_output=True, text=True, timeout=120, check=True)
+    assert ended.stdout == "policies need the package cedarpy (pip install 'omnigraph[policy]')\n"
 
 
 def allowed_directly(bundle: Bundle, asked: AccessRequest) -> tuple[str, ...]:
