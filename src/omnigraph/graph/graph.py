@@ -815,7 +815,9 @@ class Graph:
 
         wanted = embed_request(known_branch(branch), types, limit, budget, rows, self._actor)
         wanted = replace(wanted, reembed=reembed, retry_failed=retry_failed)
-        return run_embedding(self._writer("change", wanted.branch), self._schemas, wanted, embed_engine(engine), progress)
+        return run_embedding(
+            self._writer("change", wanted.branch), self._schemas, wanted, embed_engine(engine), progress
+        )
 
     def stats(self, branch: str = ids.MAIN, *, embeddings: bool = False) -> GraphStats:
         """How big the graph is and how it lies in its files: rows, fragments, bytes and index coverage of the tables of
@@ -1008,7 +1010,7 @@ class Graph:
     def _read(
         self, asked: ManifestSnapshot, branch: str | None, at: At | None, read: Callable[[ManifestSnapshot], _Read]
     ) -> _Read:
-        with at_state(asked), self._reader().lasting(asked, "query"):
+        with at_state(asked), self._store.lasting(asked, "query"):
             try:
                 return read(asked)
             except (HistoricalVersionReclaimed, CorruptGraph):
