@@ -255,6 +255,10 @@ MANIFEST_RECENT_ROWS: Final = 24
 #: A row of a table version with more characters than this is never taken along: the digests of some hundred files.
 MANIFEST_RECENT_CHARACTERS: Final = 65_536
 
+#: A vector index is built from this many rows on, with the square root of the rows as partitions. All vectors of a
+#: smaller table are measured in a few milliseconds.
+VECTOR_INDEX_ROWS: Final = 10_000
+
 #: A write folds the small fragments at the end of a table when there are more than this many. Each costs a look-up
 #: about 0.3 ms and a commit about 5 µs.
 SMALL_FRAGMENTS: Final = 12

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 import omnigraph as og
+from omnigraph import limits
 from omnigraph.storage.metadata.manifest import table_version_of
 from omnigraph.upkeep.indexes import PendingIndex
 from omnigraph.write.change import Change, Mode
@@ -134,6 +135,20 @@ def test_a_vector_column_without_a_vector_is_pending(tmp_path: Path) -> None:
     assert "v" in _built(graph, "node:All")
 
 
+def test_a_vector_index_comes_with_many_rows_and_has_the_square_root_of_them_as_partitions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "VECTOR_INDEX_ROWS", 100)
+    graph = og.init(tmp_path / "g", SCHEMA)
+    graph.write([Change("node:All", _rows(*(f"a{number}" for number in range(99))))])
+    (pending,) = graph.ensure_indices().pending
+    assert (pending.column, pending.reason.partition(",")[0]) == ("v", "it has fewer than 100 rows")
+    graph.write([Change("node:All", _rows(*(f"b{number}" for number in range(22))))])
+    assert graph.ensure_indices().pending == ()
+    (segment,) = _handle(graph, "node:All").stats.index_stats("v_idx")["indices"]
+    assert segment["num_partitions"] == 11
+
+
 def test_appended_rows_get_a_segment_of_their_own(graph: og.Graph) -> None:
     graph.ensure_indices()
     first = {
@@ -174,7 +189,7 @@ def _answers(graph: og.Graph, branch: str = "main") -> dict[str, list[str]]:
         for name, filter_ in FILTERS.items()
     }
     nearest = handle.to_table(
-        columns=["id"], nearest={"column": "v", "q": np.array([2.2, 1.0], np.float32), "k": 3, "nprobes": 1}
+        columns=["id"], nearest={"column": "v", "q": np.array([2.2, 1.0], np.float32), "k": 3, "nprobes": 9}
     )
     return {**found, "nearest": sorted(nearest.column("id").to_pylist())}
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import isqrt
 from typing import Any
 
 import lance
@@ -152,8 +153,11 @@ def index_work(
         )
         covered = set() if is_other else {number for segment in segments for number in segment.fragments}
         missing = sorted(metas.keys() - covered)
-        if missing and kind == "VECTOR" and not _has_vector(handle, column):
-            return None, "no row has a vector yet"
+        if missing and kind == "VECTOR":
+            if not segments and sum(meta.physical_rows for meta in metas.values()) < limits.VECTOR_INDEX_ROWS:
+                return None, f"it has fewer than {limits.VECTOR_INDEX_ROWS:,} rows, whose vectors are quickly measured"
+            if not _has_vector(handle, column):
+                return None, "no row has a vector yet"
         joined = _many_small(segments)
         is_by_row_id = kind != _BTREE or any(segment.is_by_row_id for segment in segments)
         is_older = kind == _BTREE and is_by_row_id and bool(missing or joined)
@@ -239,8 +243,11 @@ def build_segment(handle: LanceTable, work: IndexWork, version: int) -> BuiltSeg
     Args:
         version: of the table whose rows these are; the handle may be at a draft of it.
     """
-    options: dict[str, Any] = {"num_partitions": 1, "metric": "l2"} if work.kind == "VECTOR" else {}
-    if work.kind == _INVERTED:
+    options: dict[str, Any] = {}
+    if work.kind == "VECTOR":
+        many = work.rows >= limits.VECTOR_INDEX_ROWS
+        options = {"num_partitions": isqrt(work.rows) if many else 1, "metric": "l2"}
+    elif work.kind == _INVERTED:
         options = lance_parameters(work.tokenizer)
     with store_errors("build an index"):
         segment = handle.create_index_uncommitted(
