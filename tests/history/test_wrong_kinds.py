@@ -33,7 +33,7 @@ WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
     "arrow name": (lambda graph: graph.snapshot().arrow("Person", [5]), "each of columns is a text, not 5 of type int"),
     "query": (lambda graph: graph.query(5), "a text or a path is needed, not a int"),
     "mutate": (lambda graph: graph.mutate(None), "a text or a path is needed, not a NoneType"),
-    "load": (lambda graph: graph.load(5, "append"), "a source is a path, not a int"),
+    "load": (lambda graph: graph.load(5, "append"), "a source is a path, not of type int"),
     "load type": (lambda graph: graph.load([{"handle": "x"}], "append", type=5), "a type is a text, not 5 of type int"),
     "load types": (lambda graph: graph.load({5: [{"handle": "x"}]}, "append"), "a type is a text, not 5 of type int"),
     "load rejects": (lambda graph: graph.load([], "append", max_rejects="x"), "max_rejects is a whole number, not 'x'"),

@@ -214,7 +214,7 @@ def test_what_cannot_be_a_source_is_refused_with_a_hint(tmp_path: Path) -> None:
         ({"Nope": pa.table({"a": [1]})}, {}, TypeNotFound, "unknown type 'Nope'"),
         ({"Person": 7}, {}, InputError, "rows of 'Person' are a int"),
         ({"Person": [7]}, {}, InputError, "rows of 'Person' are a int"),
-        ([7], {}, InputError, "a source is a path, not a int"),
+        ([7], {}, InputError, "a source is a path, not of type int"),
         (pa.table({"handle": ["a"]}), {}, InputError, "does not say which type"),
         (tmp_path / "empty", {}, InputError, "holds no file"),
         (str(tmp_path / "*.nope"), {}, InputError, "no file matches"),

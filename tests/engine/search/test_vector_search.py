@@ -106,3 +106,34 @@ def test_a_ranking_behind_a_filter_fills_its_limit(tmp_path: Path) -> None:
         assert "rows compete" in str(graph.explain(text, run=True)) or "rows measured" in str(
             graph.explain(text, run=True)
         )
+
+
+def test_the_nearest_of_many_vectors_are_all_found_also_behind_a_filter_and_after_changes(tmp_path: Path) -> None:
+    count, size = 100_000, 128
+    vectors, keys = _vectors("clustered", count, size), np.arange(count)
+    parts = keys % 100
+    with og.init(tmp_path / "g", "node P { k: I64 @key  part: I32  v: Vector(128) @index }") as graph:
+
+        def put(rows: npt.NDArray[np.int64]) -> None:
+            columns = {"k": keys[rows], "part": parts[rows].astype(np.int32)}
+            graph.load({"P": pa.table({**columns, "v": _column(vectors[rows])})}, "merge", progress=False)
+
+        def missed(condition: str, among: npt.NDArray[np.int64]) -> int:
+            text = f"""query q($v: Vector(128)) {{ match {{ $p: P {condition} }}
+                return {{ $p.k as k }} order {{ nearest($p.v, $v) }} limit 10 }}"""
+            wrong = 0
+            for number in range(0, count, count // 8):
+                point = vectors[number] + np.float32(0.01)
+                far = ((vectors[among].astype(np.float64) - point) ** 2).sum(axis=1)
+                best = set(among[np.argsort(far)[:10]].tolist())
+                wrong += len(best - set(graph.query(text, {"v": point.tolist()}).column("k").to_pylist()))
+            return wrong
+
+        put(keys)
+        graph.ensure_indices()
+        assert missed("", keys) == 0
+        assert missed("{ part: 3 }", keys[parts == 3]) == 0
+        changed = keys[keys % 5 == 0]
+        vectors[changed] = vectors[changed][::-1]
+        put(changed)
+        assert missed("", keys) == 0
