@@ -212,8 +212,8 @@ def test_what_cannot_be_a_source_is_refused_with_a_hint(tmp_path: Path) -> None:
     cases: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
         (tmp_path / "Nope.parquet", {}, TypeNotFound, "unknown type 'Nope'"),
         ({"Nope": pa.table({"a": [1]})}, {}, TypeNotFound, "unknown type 'Nope'"),
-        ({"Person": 7}, {}, InputError, "rows of 'Person' are a int"),
-        ({"Person": [7]}, {}, InputError, "rows of 'Person' are a int"),
+        ({"Person": 7}, {}, InputError, "rows of 'Person' are of type int"),
+        ({"Person": [7]}, {}, InputError, "rows of 'Person' are of type int"),
         ([7], {}, InputError, "a source is a path, not of type int"),
         (pa.table({"handle": ["a"]}), {}, InputError, "does not say which type"),
         (tmp_path / "empty", {}, InputError, "holds no file"),
