@@ -156,7 +156,7 @@ def test_a_rename_that_has_happened_is_a_warning(shell: CommandLine) -> None:
     applied, planned = shell.run_all([("schema", "apply", *change), ("schema", "plan", *change)])
     assert (applied.code, applied.err) == (0, "")
     assert (planned.code, planned.out.splitlines()[-1]) == (0, "no schema changes")
-    assert planned.err.startswith('warning: @rename_from("name") is ignored: ')
+    assert planned.err.startswith('warning: node:Person.title: @rename_from("name") is ignored: ')
 
 
 def test_lint_points_into_the_text(reader: CommandLine) -> None:

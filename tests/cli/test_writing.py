@@ -287,7 +287,7 @@ def test_unknown_annotations_are_warned_of_and_misspelt_ones_refused(shell: Comm
     (shell.folder / "none.gq").write_text("query q() { match { $a: A } return { $a.a } }\n", "utf-8")
     odd = "@note is kept as it is and has no effect"
     assert shell.ok("init", "odd.omni", "--schema", "odd.pg").err == f"warning: node:A.b: {odd}\n"
-    assert shell.ok("schema", "plan", "odd.omni", "--schema", "odd.pg").err == f"warning: {odd}\n"
+    assert shell.ok("schema", "plan", "odd.omni", "--schema", "odd.pg").err == f"warning: node:A.b: {odd}\n"
     assert odd in shell.ok("lint", "--query", "none.gq", "--schema", "odd.pg").out
     for command in (
         ("init", "wrong.omni", "--schema", "wrong.pg"),

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from omnigraph import limits
 
 
-@pytest.fixture(autouse=True)
-def vector_indexes_of_small_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "VECTOR_INDEX_ROWS", 1)
+@pytest.fixture(autouse=True, scope="package")
+def vector_indexes_of_small_tables() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(limits, "VECTOR_INDEX_ROWS", 1)
+        yield

@@ -218,14 +218,14 @@ def store_errors(action: str, *handles: Any) -> Iterator[None]:
 
 
 @contextmanager
-def panics_as_damage() -> Iterator[None]:
+def panics_as_damage(what: str = "the reader gave up") -> Iterator[None]:
     """Lance may stop at damaged bytes with a panic, which Python does not count among exceptions."""
     try:
         yield
     except BaseException as error:
         if type(error).__name__ != "PanicException":
             raise
-        raise CorruptGraph("the reader gave up") from error
+        raise CorruptGraph(what) from error
 
 
 _ARENA_MAX = -8  # M_ARENA_MAX of malloc.h

@@ -28,6 +28,7 @@ from omnigraph.storage.objects.native_libraries import (
     STORE_EXCEPTIONS,
     CommitConflictError,
     is_outage,
+    panics_as_damage,
     reason,
     store_errors,
     use_storage,
@@ -307,9 +308,10 @@ class Tables:
         use_storage()
         if session is None:
             session = self._session if branch is None else _session()
-        handle = lance.dataset(
-            self.address(path, branch), version=version, storage_options=self._options, session=session
-        )
+        with panics_as_damage(f"table {path} cannot be opened: its version file is damaged"):
+            handle = lance.dataset(
+                self.address(path, branch), version=version, storage_options=self._options, session=session
+            )
         if branch is not None:
             self._require_unmoved(path, handle)
         return handle
