@@ -130,7 +130,8 @@ def _plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return ids.micros(value) // 1_000
     if isinstance(value, tuple):
-        return tuple(_plain(part) for part in value)
+        is_plain = bool(value) and isinstance(value[0], float)  # the parts of a list or vector are all of one kind
+        return value if is_plain else tuple(_plain(part) for part in value)
     if isinstance(value, str) and not value.isascii() and any("\ud800" <= each <= "\udfff" for each in value):
         raise InputError("a value expects Unicode text, got a lone surrogate")
     return value

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any, NoReturn, TypeAlias
 
@@ -132,7 +132,16 @@ def _vector(raw: Any, dimension: int) -> BoundValue:
         raise ValueError(f"expected array for Vector({dimension})")
     if len(raw) != dimension:
         raise ValueError(f"expected {dimension} values for Vector({dimension}), got {len(raw)}")
-    return tuple(_component(_plain(item)) for item in raw)
+    return tuple(raw) if _are_narrow(raw) else tuple(_component(_plain(item)) for item in raw)
+
+
+def _are_narrow(raw: Sequence[Any]) -> bool:
+    """Whether all are floats that a 32-bit column can hold, looked at together: vectors have hundreds of components."""
+    try:
+        struct.pack(f"<{len(raw)}f", *raw)
+    except (struct.error, OverflowError):
+        return False
+    return {*map(type, raw)} == {float} and all(map(math.isfinite, raw))
 
 
 def _component(raw: Any) -> float:

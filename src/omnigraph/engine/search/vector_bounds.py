@@ -241,7 +241,10 @@ def _nearest_centres(points: Floats, centres: Floats) -> Positions:
 
 def _means(vectors: Floats, labels: Positions, count: int) -> Floats:
     """The mean of the vectors of each label; every label occurs."""
-    order = np.argsort(labels, kind="stable")
-    begins = np.searchsorted(labels[order], np.arange(count))
-    sums = np.add.reduceat(vectors[order], begins, axis=0)
-    return np.asarray(sums / np.diff(begins, append=len(labels))[:, None], np.float32)
+    sums = np.zeros((count, vectors.shape[1]))
+    for begin in range(0, len(vectors), _BLOCK):
+        here = slice(begin, begin + _BLOCK)
+        order = np.argsort(labels[here], kind="stable")
+        found, begins = np.unique(labels[here][order], return_index=True)
+        sums[found] += np.add.reduceat(vectors[here][order], begins, axis=0)
+    return np.asarray(sums / np.bincount(labels, minlength=count)[:, None], np.float32)
