@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from omnigraph.history.tags import Tag as Tag
     from omnigraph.history.tags import Tags as Tags
     from omnigraph.history.undo import UndoResult as UndoResult
+    from omnigraph.ids import new_commit_id as new_commit_id
     from omnigraph.policy.access_policy import Policy as Policy
     from omnigraph.policy.audit_log import AuditLog as AuditLog
     from omnigraph.policy.bundle import Bundle as Bundle
@@ -189,6 +190,7 @@ _HOMES = {
     "omnigraph.query.lint_queries": "LintFinding LintReport LintResult Operation ResultColumn SchemaSource TypeUse",
     "omnigraph.history.export": "ExportResult",
     # writing
+    "omnigraph.ids": "new_commit_id",
     "omnigraph.graph.transaction": "Transaction",
     "omnigraph.write.change": "Change Mode",
     "omnigraph.write.stage_changes": "WriteResult",

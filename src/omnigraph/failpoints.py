@@ -21,6 +21,7 @@ from omnigraph.errors import InputError, StoreUnavailable
 NAMES = frozenset(
     {
         "write.after_stage",
+        "group.after_stage",
         "spark.before_fragment",
         "spark.after_staging",
         "write.after_gate_checks",

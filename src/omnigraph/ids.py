@@ -227,6 +227,23 @@ def actor_id(text: str | None) -> str | None:
     return text
 
 
+def new_commit_id() -> str:
+    """An id for a commit that is to be made: a ULID. Give it with the write, and with every repetition of the write.
+
+    Example:
+        >>> len(og.new_commit_id())
+        26
+    """
+    return new_ulid()
+
+
+def given_commit_id(text: str | None) -> str | None:
+    """The id that a caller wants its commit to have, or InputError."""
+    if text is None or is_ulid(str(text)):
+        return text
+    raise InputError(f"the id of a commit is a ULID, not {text!r}", hint="make one with omnigraph.new_commit_id()")
+
+
 def commit_message(text: str | None) -> str | None:
     """What a caller says about a commit, or InputError."""
     if text is None:

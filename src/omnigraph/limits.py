@@ -234,6 +234,11 @@ PUBLISH_BACKOFF_SECONDS: Final = (0.005, 0.05)
 #: where nothing can move, so that a busy branch starves nobody.
 REPREPARE_BUDGET: Final = 3
 
+#: Writes that are published together at the most, and rows that one of them may touch: a larger one has a publish of
+#: its own, which takes it no longer than the others would wait for it.
+GROUP_WRITES: Final = 64
+GROUP_WRITE_ROWS: Final = 256
+
 #: A read that has lasted for so many seconds gets a lease: much less than the grace of a cleanup, much more than the
 #: reads that are over before a lease would be put.
 LASTING_SECONDS: Final = 10.0

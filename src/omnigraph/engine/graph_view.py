@@ -159,7 +159,7 @@ class GraphView:
 
         def make(previous: TableRows | None) -> TableRows:
             reader = TableReader(self._store, pin)
-            if previous is None and table_key.startswith("edge:"):
+            if previous is None and table_key.startswith("edge:") and pin.derived is None:
                 previous = self._rows_on_disk(pin)
             if previous is not None and previous.reader.pin.version == pin.version:
                 return previous

@@ -21,6 +21,7 @@ from omnigraph.engine.graph_view import GraphView
 from omnigraph.engine.operators import run_steps
 from omnigraph.engine.query_result import Result
 from omnigraph.engine.result_table import finish
+from omnigraph.engine.version_cache import VersionCache
 from omnigraph.lru import LruCache
 from omnigraph.query import bind_params, check_read, parse_queries
 from omnigraph.query.parameters import TextEmbedder
@@ -100,7 +101,10 @@ class QueryRunner:
 
     def view(self, snapshot: ManifestSnapshot) -> GraphView:
         """A state as the engine sees it."""
-        return GraphView(self._store, snapshot, self._catalog_of(snapshot))
+        catalog = self._catalog_of(snapshot)
+        if snapshot.between:  # what is known of versions of tables is not known of what lies between two of them
+            return GraphView(self._store, snapshot, catalog, VersionCache(limits.engine_cache_bytes()))
+        return GraphView(self._store, snapshot, catalog)
 
     def run(self, request: ReadRequest, view: GraphView | None = None) -> Result:
         """Run a query on the state of its request, or on another view of it."""
@@ -161,7 +165,7 @@ class _Compiled:
     def plan(self, view: GraphView) -> Plan:
         """A plan for a state: the last one if it was made for this state, or for one with tables of similar sizes."""
         planned, snapshot = self._planned, view.snapshot
-        state = (snapshot.branch, snapshot.identity, snapshot.version)
+        state = (snapshot.branch, snapshot.identity, -1 if snapshot.between else snapshot.version)
         if planned is None or (planned.state != state and not planned.suits(view)):
             sizes = _Sizes(view)
             planned = _Planned(plan_query(sizes, view.catalog, self.query), state, sizes.known)

@@ -377,6 +377,7 @@ class Graph:
         branch: str = ids.MAIN,
         if_commit: str | None = None,
         message: str | None = None,
+        commit_id: str | None = None,
     ) -> MutationResult:
         """Run a write query as one commit: all its statements or none.
 
@@ -389,6 +390,9 @@ class Graph:
             params: values by name without ``$``. Of instants the digits behind the milliseconds are cut off.
             if_commit: refuse unless this is the branch's head.
             message: what to say about it in the history.
+            commit_id: a new ULID (`omnigraph.new_commit_id`) that the commit shall have. If the branch has it already,
+                nothing is done, and the answer is that of the first time: so a write whose answer was lost can be sent
+                again.
 
         Raises:
             PreconditionFailed: ``if_commit`` is not the head.
@@ -397,13 +401,13 @@ class Graph:
             >>> graph.mutate("query add($h: String) { insert Person { handle: $h, name: $h } }", {"h": "cy"})
             MutationResult('add' on main: 1 nodes, 0 edges; commit 0...)
         """
-        from omnigraph.write.mutate import mutate
+        from omnigraph.write.group_commit import mutate
         from omnigraph.write.mutation_result import MutationRequest
 
         if not isinstance(name, str | None):
             name, params = given.named_query(name, params)
-        said = commit_message(message)
-        request = MutationRequest(source, name, params, known_branch(branch), self._actor, if_commit, said)
+        said, known = commit_message(message), ids.given_commit_id(commit_id)
+        request = MutationRequest(source, name, params, known_branch(branch), self._actor, if_commit, said, known)
         return mutate(self._writer("change", request.branch), self._schemas, request)
 
     def load(

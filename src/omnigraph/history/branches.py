@@ -17,16 +17,17 @@ from omnigraph.errors import (
     BranchNotFound,
     ConflictError,
     HistoricalVersionReclaimed,
+    InputError,
     InvalidName,
     LimitError,
     OutcomeUnknown,
     ReadSetChanged,
     StorageError,
 )
-from omnigraph.history.state_at import At, locate
+from omnigraph.history.state_at import At, locate, snapshot_at
 from omnigraph.history.tags import strike_tags, tags_of_lineage
+from omnigraph.storage.commit.preparation import CommitDraft
 from omnigraph.storage.commit.publish import GraphChange
-from omnigraph.storage.commit.sidecar import CommitDraft
 from omnigraph.storage.graph_store import BranchRef, GraphStore
 from omnigraph.storage.metadata import manifest
 from omnigraph.storage.metadata.branch_entries import BranchEntry
@@ -70,13 +71,13 @@ def _create_once(store: GraphStore, name: str, from_: str, at: At | None) -> Bra
     """None when a cleanup took the name away, because it could not tell which state the branch would show."""
     with store.sections.hold(CONTROL):
         require_no_overlap(store, name)
-        source_branch, version = locate(store, from_, at)
+        source_branch, version = _published(store, from_, at)
         entry, tag = _free_entry(store, name, source_branch)
         if not store.location.is_local:
             tag = store.entries.put(entry, tag)
             if tag is None:
                 raise _exists(name)
-            source_branch, version = locate(store, from_, at)  # whoever removes what was there before sees the name now
+            source_branch, version = _published(store, from_, at)  # whoever removes what was there before sees the name now
         parent = store.branch_ref(source_branch)
         if at is not None and is_reclaimed(store.objects, parent.lineage, version, parent.identity):
             if tag is not None and not store.location.is_local:
@@ -100,6 +101,18 @@ def _create_once(store: GraphStore, name: str, from_: str, at: At | None) -> Bra
         failpoints.reach("branch_create.after_entry")
         store.adopt_fork(made, source, forked)
     return Branch(name, source_branch)
+
+
+def _published(store: GraphStore, from_: str, at: At | None) -> tuple[str, int]:
+    """Branch and version of a state that a branch can begin with."""
+    if at is not None and (state := snapshot_at(store, from_, at)).between:
+        last = store.head_id(store.state_on(store.branch_ref(state.branch), state.version))
+        raise InputError(
+            f"commit {store.head_id(state)} was published together with others, and no branch can begin between them",
+            hint=f"begin with the last of them, {last}",
+            commit_id=store.head_id(state),
+        )
+    return locate(store, from_, at)
 
 
 def _was_taken_away(store: GraphStore, entry: BranchEntry) -> bool:

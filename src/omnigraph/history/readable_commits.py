@@ -27,9 +27,12 @@ def marked(store: GraphStore, commits: Sequence[Commit], branch: str = ids.MAIN)
 
 
 def _is_readable(commit: Commit, refs: Iterable[BranchRef], gone: Reclaimed) -> bool:
-    """Whether a branch that was called so then has the version, and no cleanup gave it up."""
+    """Whether a branch that was called so then has the version, and no cleanup gave it up. One that others were
+    published with is told by the version before, too."""
+    needed = (commit.version - 1, commit.version) if commit.parts else (commit.version,)
     return any(
-        commit.version > ref.parent_version and not gone.of(ref.lineage, ref.identity).covers(commit.version)
+        commit.version > ref.parent_version
+        and not any(gone.of(ref.lineage, ref.identity).covers(version) for version in needed)
         for ref in refs
         if commit.branch in (ref.name, *ref.formerly)
     )

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from omnigraph import failpoints, ids
 from omnigraph.errors import BranchExists, BranchNotFound, ConflictError, InvalidName, StorageError
 from omnigraph.history.branches import Branch, free_name, require_no_overlap
+from omnigraph.storage.commit.preparation import CommitDraft
 from omnigraph.storage.commit.publish import GraphChange, publish
-from omnigraph.storage.commit.sidecar import CommitDraft
 from omnigraph.storage.graph_store import BranchRef, GraphStore
 from omnigraph.storage.metadata.branch_entries import BranchEntry
 from omnigraph.storage.objects.locks import CONTROL

@@ -14,6 +14,7 @@ from omnigraph import ids
 from omnigraph.errors import BranchNotFound, CommitNotFound, HistoricalVersionReclaimed, InputError, InvalidName
 from omnigraph.ids import known_branch
 from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.grouped_states import state_between
 from omnigraph.storage.metadata import commit_log
 from omnigraph.storage.metadata.manifest import Commit, ManifestSnapshot
 from omnigraph.storage.metadata.reclaimed import given_up, is_reclaimed
@@ -198,6 +199,14 @@ def state_of(store: GraphStore, commit: Commit) -> ManifestSnapshot:
         is_recorded = head is not None and head.version == snapshot.version and ids.is_ulid(commit.id)
         if head is None or not is_recorded or head.commit_id == commit.id:
             return snapshot
+        if commit.parts:
+            try:
+                between = state_between(store, ref, snapshot, commit.id)
+            except HistoricalVersionReclaimed as error:
+                gone = error
+                continue
+            if between is not None:
+                return between
     raise gone
 
 

@@ -103,6 +103,15 @@ class GraphStore:
         found.guard = guard
         return found
 
+    @property
+    def unguarded(self) -> GraphStore:
+        """The same store for work that is done for several users together; what each may do is asked of their own."""
+        if self.guard is None:
+            return self
+        found = copy.copy(self)
+        found.guard = None
+        return found
+
     def require(self, action: str, branch: str | None = None, target: str | None = None) -> None:
         """Refuse an action that is part of another one, if its user may not do it."""
         if self.guard is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from omnigraph import ids
 from omnigraph.errors import BranchNotFound, HistoricalVersionReclaimed, TagNotFound
 from omnigraph.storage.graph_store import BranchRef, GraphStore
+from omnigraph.storage.grouped_states import state_between
 from omnigraph.storage.metadata.manifest import ManifestSnapshot
 from omnigraph.storage.metadata.tag_entries import TagEntry, read_tag, read_tags
 
@@ -51,6 +52,9 @@ def tagged_state(store: GraphStore, entry: TagEntry) -> ManifestSnapshot:
     except HistoricalVersionReclaimed:
         raise _gone(entry, "its files are no longer stored") from None
     if store.head_id(snapshot) != entry.commit and ids.is_ulid(entry.commit):
+        between = state_between(store, holder_of(store, entry), snapshot, entry.commit)
+        if between is not None:
+            return between
         raise _gone(entry, f"another branch has the name '{entry.branch}' by now")
     return snapshot
 

@@ -42,9 +42,6 @@ from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, PropertyType, 
 from omnigraph.schema.compiled_schema import CompiledSchema
 from omnigraph.schema_registry import SchemaRegistry
 from omnigraph.storage.commit.preparation import Prepared, Workspace
-from omnigraph.storage.commit.protocol import Write, run
-from omnigraph.storage.commit.sidecar import WriterKind
-from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.manifest import Commit
 from omnigraph.storage.objects.user_text import text_of
 from omnigraph.storage.tables.filters import ColumnFilter, one_of
@@ -54,7 +51,7 @@ from omnigraph.write.change import Change, Mode
 from omnigraph.write.mutation_result import MutationRequest, MutationResult
 from omnigraph.write.row_rules import with_ids
 from omnigraph.write.stage_changes import StagedChanges, stage_changes, typed_changes
-from omnigraph.write.stored_values import MutationValues, by_id, column
+from omnigraph.write.stored_values import MutationValues, by_id, column, named_id
 
 _ENDPOINT = PropertyType(Scalar.STRING)
 
@@ -64,28 +61,6 @@ _Chosen: TypeAlias = ColumnFilter | pa.Array
 #: Writes that were checked last, by text, name and hash of the schema; agents send the same text again and again.
 _CHECKED: LruCache[tuple[str, str | None, str], TypedMutation] = LruCache(max_entries=64)
 _CHECKED_CHARACTERS = 65_536
-
-
-def mutate(store: GraphStore, schemas: SchemaRegistry, request: MutationRequest) -> MutationResult:
-    """Run a named write of a `.gq` text as one commit.
-
-    Raises:
-        PreconditionFailed: ``if_commit`` is not the head.
-    """
-    mutation = mutation_of(schemas, request)
-    done = run(
-        store,
-        Write(
-            request.branch,
-            WriterKind.MUTATION,
-            request.actor,
-            mutation.prepare,
-            if_commit=request.if_commit,
-            recomputes_reads=True,
-            message=request.message,
-        ),
-    )
-    return result_of(request, done.commit, done.report)
 
 
 def mutation_of(schemas: SchemaRegistry, request: MutationRequest) -> Mutation:
@@ -126,6 +101,36 @@ class Affected:
 
 
 @dataclass(frozen=True, slots=True)
+class Reach:
+    """What a mutation looks at before it changes rows.
+
+    Attributes:
+        tables: keys of tables of which any row may decide what it does.
+        rows: table keys and ids of single rows that do.
+    """
+
+    tables: frozenset[str]
+    rows: frozenset[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class MutationDraft:
+    """What a mutation does to one state, before any rule of the schema is checked.
+
+    Attributes:
+        changes: one for each type that is different then.
+    """
+
+    query_name: str
+    nodes: int
+    edges: int
+    changes: list[Change]
+    reads: frozenset[str]
+    reach: Reach
+    schema: CompiledSchema
+
+
+@dataclass(frozen=True, slots=True)
 class Mutation:
     """The text of a write with the values of its caller.
 
@@ -141,16 +146,28 @@ class Mutation:
     now: datetime
 
     def prepare(self, workspace: Workspace) -> Prepared[Affected]:
+        draft = self.draft(workspace)
+        catalog = draft.schema.catalog
+        staged = stage_changes(workspace, catalog, typed_changes(catalog, draft.changes))
+        affected = Affected(draft.query_name, draft.nodes, draft.edges, staged, draft.reads)
+        return Prepared(affected, staged.tables, made_for=draft.schema.hash)
+
+    def draft(self, workspace: Workspace) -> MutationDraft:
+        """Run the statements on a state."""
         schema = self.schemas.of(workspace.snapshot)
         mutation = self._checked(self.schemas.of(workspace.store.named(workspace.snapshot)))
         values = MutationValues(bind_params(mutation, self.params), self.now)
         pending = PendingMutation(workspace, schema.catalog, values)
         for statement in mutation.statements:
             pending.run(statement)
-        staged = stage_changes(workspace, schema.catalog, typed_changes(schema.catalog, pending.changes()))
         reads = read_by(schema.catalog, mutation)
-        affected = Affected(mutation.name, pending.nodes, pending.edges, staged, reads)
-        return Prepared(affected, staged.tables, made_for=schema.hash)
+        reach = _reach(schema.catalog, mutation, values) if reads else Reach(frozenset(), frozenset())
+        return MutationDraft(mutation.name, pending.nodes, pending.edges, pending.changes(), reads, reach, schema)
+
+    @property
+    def query_name(self) -> str:
+        """The name of the query, of a text that was accepted once."""
+        return parse_queries(self.text, self.file).find(self.name).name
 
     def _checked(self, schema: CompiledSchema) -> TypedMutation:
         key = (self.text, self.name, schema.hash)
@@ -177,6 +194,28 @@ def read_by(catalog: Catalog, mutation: TypedMutation) -> frozenset[str]:
         if isinstance(change.where, TypedQuery):
             found |= tables_of(change.where.match)
     return frozenset(found)
+
+
+def _reach(catalog: Catalog, mutation: TypedMutation, values: MutationValues) -> Reach:
+    """The same as `read_by`, but a row that is named by its key is one row."""
+    tables: set[str] = set()
+    rows: set[tuple[str, str]] = set()
+    for change in mutation.changes:
+        if isinstance(change, InsertNode | InsertEdge):
+            continue
+        is_node = isinstance(change, UpdateNode | DeleteNode)
+        type_ = (catalog.nodes if is_node else catalog.edges)[change.type_name]
+        filter_ = values.filter(change.where) if isinstance(change.where, RowTest) else None
+        named = named_id(type_, filter_) if filter_ is not None else None
+        if named is not None:
+            rows.add((type_.table_key, named))
+        elif filter_ is not None or not isinstance(change.where, RowTest):
+            tables.add(type_.table_key)
+        if isinstance(change, DeleteNode):
+            tables.update(edge.table_key for edge in catalog.edges_at(change.type_name))
+        if isinstance(change.where, TypedQuery):
+            tables |= tables_of(change.where.match)
+    return Reach(frozenset(tables), frozenset(rows))
 
 
 class PendingMutation:

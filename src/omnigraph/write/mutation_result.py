@@ -54,6 +54,7 @@ class MutationRequest:
     actor: str | None
     if_commit: str | None
     message: str | None = None
+    commit_id: str | None = None
 
 
 def _commit_id(commit: Commit | None) -> str:

@@ -63,11 +63,20 @@ class MutationValues:
 
 def by_id(type_: NodeType | EdgeType, filter_: ColumnFilter) -> ColumnFilter:
     """A test for one key as a test for its id, which goes through the index on ids; any other test as it is."""
-    key = type_.key if isinstance(type_, NodeType) else None
-    if filter_.equal_to is None or key != (filter_.column,):
-        return filter_
+    found = named_id(type_, filter_)
+    return filter_ if found is None or filter_.column == "id" else ColumnFilter("id", equals("id", found))
+
+
+def named_id(type_: NodeType | EdgeType, filter_: ColumnFilter) -> str | None:
+    """The id of the one row that a test for one key or one id can mean; None for any other test."""
+    if filter_.equal_to is None:
+        return None
+    if filter_.column == "id":
+        return str(filter_.equal_to.as_py())
+    if not isinstance(type_, NodeType) or type_.key != (filter_.column,):
+        return None
     text = canonical_text(pa.repeat(filter_.equal_to, 1), type_.properties[filter_.column].type)
-    return ColumnFilter("id", equals("id", text[0].as_py()))
+    return str(text[0].as_py())
 
 
 def stored_value(name: str, type_: PropertyType, value: ConstantValue) -> Any:

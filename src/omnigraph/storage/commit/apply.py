@@ -174,6 +174,7 @@ def change_of(store: GraphStore, record: Sidecar) -> GraphChange:
         raise InternalError("a write without a commit")
     return GraphChange(
         commit=record.commit,
+        earlier=record.earlier,
         pins=(*(_new_pin(store, table) for table in record.tables), *(pointer.pin for pointer in record.pointers)),
         tombstones=tuple((entry.table_key, entry.version) for entry in record.tombstones),
         expected={table.table_key: table.replaces for table in record.tables}

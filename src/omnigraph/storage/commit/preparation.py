@@ -14,12 +14,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from omnigraph import failpoints, ids, limits
 from omnigraph.errors import StorageError
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.commit_note import RowCounts
+from omnigraph.storage.metadata.commit_part import TablePart
 from omnigraph.storage.metadata.manifest import Commit, ManifestSnapshot, Pin, table_version_of
 from omnigraph.storage.tables.datasets import TableVersion
 from omnigraph.storage.tables.lance_types import LanceTable
@@ -80,6 +82,23 @@ class SchemaChange:
 
 
 @dataclass(frozen=True, slots=True)
+class CommitDraft:
+    """A commit before it has a parent and a version: minted with the write, so that recovery keeps its author.
+
+    Attributes:
+        parts: what it does to its tables, of a commit that others are published with and come after.
+    """
+
+    id: str
+    actor: str | None
+    created_at: datetime
+    merged_parent: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    note: Mapping[str, Any] = field(default_factory=dict)
+    parts: Mapping[str, TablePart] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Prepared(Generic[Report_co]):
     """One publish, and what its preparation reports to the caller of the commit.
 
@@ -92,6 +111,7 @@ class Prepared(Generic[Report_co]):
         merged: makes the commit a merge, even if no table moves.
         labels: names and values kept in the commit, e.g. the id of the job that made it.
         made_for: hash of the schema that the change was computed for, recorded where the state itself has none.
+        commits: the commits that it makes, in their order, where it makes several; each is the parent of the next.
     """
 
     report: Report_co
@@ -103,6 +123,7 @@ class Prepared(Generic[Report_co]):
     schema: SchemaChange | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     made_for: str | None = None
+    commits: tuple[CommitDraft, ...] = ()
 
     @property
     def is_empty(self) -> bool:

@@ -21,6 +21,7 @@ from omnigraph.errors import (
     ConflictError,
     ExpectedVersionMismatch,
     HistoricalVersionReclaimed,
+    InternalError,
     OmniGraphError,
     OutcomeUnknown,
     PreconditionFailed,
@@ -33,11 +34,18 @@ from omnigraph.errors import (
 from omnigraph.logs import COMMITS
 from omnigraph.storage.commit import sidecar
 from omnigraph.storage.commit.apply import Slot, SlotTaken, change_of, clear_drift, commit_table, slot
-from omnigraph.storage.commit.preparation import AnyPrepared, Prepared, PreparedTable, Workspace, content_of
+from omnigraph.storage.commit.preparation import (
+    AnyPrepared,
+    CommitDraft,
+    Prepared,
+    PreparedTable,
+    Workspace,
+    content_of,
+)
 from omnigraph.storage.commit.publish import Published, check_change
-from omnigraph.storage.commit.sidecar import CommitDraft, Pointer, Sidecar, TableIntent, Tombstone, WriterKind
+from omnigraph.storage.commit.sidecar import Pointer, Sidecar, TableIntent, Tombstone, WriterKind
 from omnigraph.storage.graph_store import GraphStore
-from omnigraph.storage.metadata import schema_files
+from omnigraph.storage.metadata import commit_log, schema_files
 from omnigraph.storage.metadata.manifest import Commit, ManifestSnapshot, Pin, table_version_of
 from omnigraph.storage.objects import object_store
 from omnigraph.storage.objects.locks import Fence
@@ -65,6 +73,8 @@ class Write(Generic[Report]):
         done: what the history calls it, where that is not the kind of writer that recovery sees.
         reads: tables that the caller read to compute the change, whether it changes them or not; one whose rows are
             others since ``base`` is a conflict.
+        commit_id: what the caller wants its commit to be called. If the branch has a commit of that name, the write was
+            done before, and is not done again.
     """
 
     branch: str
@@ -78,6 +88,7 @@ class Write(Generic[Report]):
     reads: frozenset[str] = frozenset()
     message: str | None = None
     done: str | None = None
+    commit_id: str | None = None
 
     def note(self, prepared: AnyPrepared) -> dict[str, Any]:
         """What its commit says of itself, see `metadata/commit_note.py`."""
@@ -108,10 +119,17 @@ def _counts(table: PreparedTable) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Committed(Generic[Report]):
-    """How a write ended: its commit, or None when it changes nothing, and the report of its preparation."""
+    """How a write ended.
+
+    Attributes:
+        commit: None when it changes nothing.
+        report: that of its preparation; None for a write that was done before, by its commit id.
+        earlier: the commits that were published with it and come before it.
+    """
 
     commit: Commit | None
     report: Report
+    earlier: tuple[Commit, ...] = ()
 
 
 @dataclass(slots=True)
@@ -119,14 +137,28 @@ class _Identity(Generic[Report]):
     """What all attempts at one write have in common, so that it is published once, whoever publishes it.
 
     Attributes:
-        recorded: the newest attempt that somebody else may finish.
+        recorded: attempts that somebody else may finish, by the id of their last commit.
         open: the last attempt was lost to something other than a new head; another process may still finish it.
     """
 
     commit_id: str = field(default_factory=ids.new_ulid)
     created_at: datetime = field(default_factory=ids.now)
-    recorded: Prepared[Report] | None = None
+    recorded: dict[str, Prepared[Report]] = field(default_factory=dict)
     open: bool = False
+
+    def published(self, store: GraphStore, state: ManifestSnapshot) -> Committed[Report] | None:
+        """An attempt that a state shows."""
+        for commit_id, prepared in self.recorded.items():
+            found = store.publisher.find(state, commit_id)
+            if found is not None:
+                before = (store.publisher.find(state, draft.id) for draft in prepared.commits[:-1])
+                return Committed(found, prepared.report, tuple(each for each in before if each is not None))
+        return None
+
+
+class Drifted(Exception):
+    """A table has versions that nobody shows. Commits that are published together say where their rows lie, and after
+    what is passed over those would get other numbers: they are to be made one after the other."""
 
 
 class _Lost(Exception):
@@ -150,7 +182,9 @@ def _run(store: GraphStore, write: Write[Report]) -> Committed[Report]:
     newest = store.snapshot(write.branch)
     first = write.base or newest
     base = first if (first.branch, first.identity) == (newest.branch, newest.identity) else newest
-    identity: _Identity[Report] = _Identity()
+    identity: _Identity[Report] = _Identity() if write.commit_id is None else _Identity(write.commit_id)
+    if (done := _done_before(store, write, newest)) is not None:
+        return done
     for attempt in range(limits.REPREPARE_BUDGET + limits.PUBLISHER_RETRY_BUDGET + 1):
         prepared = None
         if attempt <= limits.REPREPARE_BUDGET:
@@ -162,32 +196,36 @@ def _run(store: GraphStore, write: Write[Report]) -> Committed[Report]:
                     raise
                 base = fresh  # a cleanup or a dropped type removed what was being read; it is not the newest any more
                 continue
+            except OmniGraphError:
+                done = _done_before(store, write, store.refresh(write.branch)) if write.commit_id else None
+                if done is None:
+                    raise
+                return done
             if prepared.is_empty:
-                return Committed(None, prepared.report)
+                return _nothing_to_do(store, write, prepared)
             failpoints.reach("write.after_stage")
         with store.sections.hold(write.branch) as fence:
             fresh, healed = _settled(store, write.branch, fence)
-            if identity.recorded is not None:
-                found = store.publisher.find(fresh, identity.commit_id)
-                if found is not None:
-                    return Committed(found, identity.recorded.report)
+            done = identity.published(store, fresh) or _done_before(store, write, fresh)
+            if done is not None:
+                return done
             first = _first_seen(write, first, fresh, healed)
             if prepared is None:
                 base = fresh
                 with fence.kept():
                     prepared = _prepare(store, write, fresh)
                 if prepared.is_empty:
-                    return Committed(None, prepared.report)
+                    return _nothing_to_do(store, write, prepared)
             if not write.recomputes_reads:
                 _check_reads(store, write.reads, first, fresh, prepared)
             if not _moved(base, fresh):
                 try:
-                    commit = _commit(store, write, identity, fresh, prepared, fence)
+                    published = _commit(store, write, identity, fresh, prepared, fence)
                     COMMITS.info(
                         "commit %s on branch '%s': %s of %d tables by %s",
-                        *(commit.id, write.branch, write.kind, len(prepared.tables), write.actor or "nobody"),
+                        *(published.commit.id, write.branch, write.kind, len(prepared.tables), write.actor or "nobody"),
                     )
-                    return Committed(commit, prepared.report)
+                    return Committed(published.commit, prepared.report, published.earlier)
                 except _Lost:
                     fresh = store.refresh(write.branch)
         COMMITS.info("write on branch '%s' is computed again: another writer was faster", write.branch)
@@ -201,6 +239,18 @@ def _run(store: GraphStore, write: Write[Report]) -> Committed[Report]:
     raise RowLevelCasContention(
         f"the write on branch '{write.branch}' kept losing its race", hint="retry", branch=write.branch
     )
+
+
+def _nothing_to_do(store: GraphStore, write: Write[Report], prepared: Prepared[Report]) -> Committed[Any]:
+    """A write that changes nothing, perhaps because it was done before."""
+    done = _done_before(store, write, store.refresh(write.branch)) if write.commit_id else None
+    return done or Committed(None, prepared.report)
+
+
+def _done_before(store: GraphStore, write: Write[Report], state: ManifestSnapshot) -> Committed[Any] | None:
+    """A write whose caller sent it again because the first answer was lost."""
+    found = commit_log.find_by_id(state, write.commit_id) if write.commit_id is not None else None
+    return Committed(found, None) if found is not None else None
 
 
 def _settled(store: GraphStore, branch: str, fence: Fence) -> tuple[ManifestSnapshot, int]:
@@ -282,14 +332,16 @@ def _commit(
     base: ManifestSnapshot,
     prepared: Prepared[Report],
     fence: Fence,
-) -> Commit:
+) -> Published:
     places = _places(store, prepared)
+    if prepared.commits and any(places[key] is not table.handle for key, table in prepared.tables.items()):
+        raise Drifted
     record = _record(store, write, identity, base, prepared, places)
     change = change_of(store, record)
     check_change(base, change)
     failpoints.reach("write.after_gate_checks")
     sidecar.write(store.objects, record)
-    identity.recorded = prepared
+    identity.recorded[_last(record).id] = prepared
     failpoints.reach("write.after_sidecar")
     try:
         staging = _threads().submit(store.publisher.stage, base, change, fence.epoch)  # written while the tables commit
@@ -309,7 +361,7 @@ def _commit(
         if published is None:
             raise _Lost from lost
         _finish(store, record)
-        return published.commit
+        return published
     except (OutcomeUnknown, RecoveryRequired):
         raise
     except (StorageError, ConflictError) as error:
@@ -321,8 +373,9 @@ def _commit(
         if shown is not None:
             store.recent_changes.keep(pin, shown, prepared.tables[table.table_key].staged.pending, handle)
     _finish(store, record)
-    store.mirror.note(published.snapshot, published.commit)
-    return published.commit
+    for commit in (*published.earlier, published.commit):
+        store.mirror.note(published.snapshot, commit)
+    return published
 
 
 def _finish(store: GraphStore, record: Sidecar) -> None:
@@ -368,14 +421,8 @@ def _record(
         kind=write.kind,
         tables=tuple(_intent(store, base, key, table, places[key]) for key, table in sorted(prepared.tables.items())),
         started_at=ids.now(),
-        commit=CommitDraft(
-            identity.commit_id,
-            write.actor,
-            identity.created_at,
-            merged.parent if merged else None,
-            prepared.labels,
-            write.note(prepared),
-        ),
+        commit=prepared.commits[-1] if prepared.commits else _draft(write, identity, prepared),
+        earlier=prepared.commits[:-1],
         base_head=store.head_id(base),
         base_identity=base.identity,
         base_schema=base.schema or write.schema or prepared.made_for,
@@ -392,6 +439,24 @@ def _record(
         merged_commits=merged.commits if merged else (),
         schema=prepared.schema,
     )
+
+
+def _draft(write: Write[Any], identity: _Identity[Any], prepared: AnyPrepared) -> CommitDraft:
+    return CommitDraft(
+        identity.commit_id,
+        write.actor,
+        identity.created_at,
+        prepared.merged.parent if prepared.merged else None,
+        prepared.labels,
+        write.note(prepared),
+    )
+
+
+def _last(record: Sidecar) -> CommitDraft:
+    """The commit that becomes the head."""
+    if record.commit is None:
+        raise InternalError("a write without a commit")
+    return record.commit
 
 
 def _shown(prepared: AnyPrepared) -> dict[str, Pin]:
@@ -438,9 +503,9 @@ def _lose(store: GraphStore, identity: _Identity[Any], record: Sidecar, base: Ma
     """An attempt that cannot be published by its own hand: somebody finished it meanwhile, or nobody ever will once
     the head has moved. Its record goes."""
     snapshot = store.refresh(record.branch)
-    found = store.publisher.find(snapshot, identity.commit_id)
-    if found is not None:
-        return Published(found, snapshot)
+    found = identity.published(store, snapshot)
+    if found is not None and found.commit is not None:
+        return Published(found.commit, snapshot, found.earlier)
     identity.open = not _moved(base, snapshot)
     sidecar.remove(store.objects, record.operation_id)
     return None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any, cast
@@ -29,7 +29,7 @@ from omnigraph.errors import (
     RowLevelCasContention,
     StorageError,
 )
-from omnigraph.storage.commit.sidecar import CommitDraft
+from omnigraph.storage.commit.preparation import CommitDraft
 from omnigraph.storage.graph_store import BranchRef, GraphStore
 from omnigraph.storage.metadata import commit_log, manifest
 from omnigraph.storage.metadata.manifest import Commit, Head, Hidden, ManifestSnapshot, Pin
@@ -54,12 +54,14 @@ class GraphChange:
     """What one publish shows, and the facts it was computed from.
 
     Attributes:
+        commit: the commit that becomes the head.
         pins: tables at their new version; a key that is new to the graph is registered by its first pin.
         tombstones: tables that disappear, with the version at which they do.
         expected: version each touched table must still show; 0 means that the key must not exist.
         merged_commits: commits of a merged branch, copied so that they stay known when it is deleted.
         schema: hash of the schema from here on; None leaves the one that the branch records.
         digests: of the values in the data files that the change adds, by table key and name of the file.
+        earlier: commits that are published with ``commit`` and come before it, in their order.
     """
 
     commit: CommitDraft
@@ -69,14 +71,16 @@ class GraphChange:
     merged_commits: tuple[Commit, ...] = ()
     schema: str | None = None
     digests: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    earlier: tuple[CommitDraft, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A commit that is visible, and the state it made."""
+    """A commit that is visible, the state it made, and the commits that were published with it and come before it."""
 
     commit: Commit
     snapshot: ManifestSnapshot
+    earlier: tuple[Commit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,7 @@ class StagedPublish:
     """The rows of a publish, written but not visible. Good for one base only."""
 
     base: ManifestSnapshot
-    commit: Commit
+    commits: tuple[Commit, ...]  # the last one becomes the head
     after: ManifestSnapshot  # without its handle and addresses, which the commit brings
     operation: Any
     present: list[int]  # offsets of the rows of the present in the newest fragment; those of recent commits follow
@@ -137,17 +141,8 @@ def publish(store: GraphStore, branch: str, change: GraphChange, epoch: int, ope
 
 def _stage(store: GraphStore, base: ManifestSnapshot, change: GraphChange, owner_epoch: int) -> StagedPublish:
     check_change(base, change)
-    commit = Commit(
-        id=change.commit.id,
-        branch=base.branch,
-        version=base.version + 1,
-        parent=store.head_id(base),
-        merged_parent=change.commit.merged_parent,
-        actor=change.commit.actor,
-        created_at=change.commit.created_at,
-        labels=change.commit.labels,
-        note=change.commit.note,
-    )
+    commits = _commits(base, store.head_id(base), (*change.earlier, change.commit))
+    commit = commits[-1]
     epoch = max(owner_epoch, base.epoch)
     head = Head(commit.id, commit.parent, epoch, commit.version, change.schema or base.schema)
     pins, hidden = _after(base, change)
@@ -155,9 +150,29 @@ def _stage(store: GraphStore, base: ManifestSnapshot, change: GraphChange, owner
         base.branch, commit.version, head, pins, hidden, {}, _NO_HANDLE, base.identity, lineage=base.lineage
     )
     with store_errors("stage the publish"):
-        operation, present, recent = _write_rows(base, change, commit, after)
+        operation, present, recent = _write_rows(base, change, commits, after)
         _sync_rows(store, base, operation)
-    return StagedPublish(base, commit, replace(after, recent=recent), operation, list(range(present)))
+    return StagedPublish(base, commits, replace(after, recent=recent), operation, list(range(present)))
+
+
+def _commits(base: ManifestSnapshot, head: str, drafts: Sequence[CommitDraft]) -> tuple[Commit, ...]:
+    """Commits that one publish makes, each the parent of the next."""
+    parents = [head, *(draft.id for draft in drafts)]
+    return tuple(
+        Commit(
+            id=draft.id,
+            branch=base.branch,
+            version=base.version + 1,
+            parent=parent,
+            merged_parent=draft.merged_parent,
+            actor=draft.actor,
+            created_at=draft.created_at,
+            labels=draft.labels,
+            note=draft.note,
+            parts=draft.parts,
+        )
+        for draft, parent in zip(drafts, parents, strict=False)
+    )
 
 
 def check_change(base: ManifestSnapshot, change: GraphChange) -> None:
@@ -209,7 +224,7 @@ def _returning(base: ManifestSnapshot, pins: Iterable[Pin]) -> set[str]:
 
 def _attempt(store: GraphStore, staged: StagedPublish, operation_id: str) -> Published | None:
     """One compare-and-swap on the manifest; None when another publish came first."""
-    base, commit = staged.base, staged.commit
+    base, commit, earlier = staged.base, staged.commits[-1], staged.commits[:-1]
     transaction = lance.Transaction(
         base.version,
         staged.operation,
@@ -224,20 +239,21 @@ def _attempt(store: GraphStore, staged: StagedPublish, operation_id: str) -> Pub
         handle = lance.LanceDataset.commit(as_dataset(base.handle), transaction, max_retries=0)
         failpoints.reach("publish.lost_ack")
     except CommitConflictError as error:
-        return _look(store, base, commit, error)
+        return _look(store, base, staged.commits, error)
     except STORE_EXCEPTIONS as error:
-        found = _look(store, base, commit, error)
+        found = _look(store, base, staged.commits, error)
         if found is None:
             raise StorageError(f"the publish on branch '{base.branch}' failed before it took effect") from error
         _sync_version(store, staged, commit.version)
         return found
     _sync_version(store, staged, handle.version)
     if handle.version != commit.version:
-        return Published(commit, _newest(store, base))  # a writer without head rows came in between: fold
+        return Published(commit, _newest(store, base), earlier)  # a writer without head rows came in between: fold
     if not store.location.is_local and _is_behind(store, handle):
-        return _look(store, base, commit, _LateCommit("the place was free because a cleanup had emptied it"))
+        late = _LateCommit("the place was free because a cleanup had emptied it")
+        return _look(store, base, staged.commits, late)
     newest = max(fragment.fragment_id for fragment in handle.get_fragments())
-    return Published(commit, replace(staged.after, present_rows={newest: staged.present}, handle=handle))
+    return Published(commit, replace(staged.after, present_rows={newest: staged.present}, handle=handle), earlier)
 
 
 class _LateCommit(Exception):
@@ -256,12 +272,13 @@ def _newest(store: GraphStore, base: ManifestSnapshot) -> ManifestSnapshot:
     return store.read_lineage(BranchRef(base.branch, base.identity, None, 0, base.lineage))
 
 
-def _look(store: GraphStore, base: ManifestSnapshot, commit: Commit, error: Exception) -> Published | None:
+def _look(store: GraphStore, base: ManifestSnapshot, commits: Sequence[Commit], error: Exception) -> Published | None:
     """The acknowledgement was lost, or somebody was faster: the store knows whether the commit is there."""
+    commit = commits[-1]
     try:
         snapshot = _newest(store, base)
         found = store.publisher.find(snapshot, commit.id)
-        return Published(found, snapshot) if found else None
+        return Published(found, snapshot, tuple(commits[:-1])) if found else None
     except (StorageError, NotFoundError):
         raise OutcomeUnknown(
             f"the commit {commit.id} may or may not have happened: the store stopped answering",
@@ -281,7 +298,7 @@ def _after(base: ManifestSnapshot, change: GraphChange) -> tuple[dict[str, Pin],
 
 
 def _write_rows(
-    base: ManifestSnapshot, change: GraphChange, commit: Commit, after: ManifestSnapshot
+    base: ManifestSnapshot, change: GraphChange, commits: Sequence[Commit], after: ManifestSnapshot
 ) -> tuple[Any, int, pa.Table]:
     """Write the fragment that describes the present after this publish.
 
@@ -296,7 +313,7 @@ def _write_rows(
     past, large = _version_rows(base, change, replaced)
     past += [manifest.tombstone_row(key, version) for key, version in change.tombstones]
     past += [manifest.commit_row(known) for known in commit_log.unknown_commits(base, change.merged_commits)]
-    past.append(manifest.commit_row(commit))
+    past += [manifest.commit_row(commit) for commit in commits]
 
     new = _write(base.handle, manifest.to_arrow(large)) if large else []
     recent = manifest.to_arrow(past)

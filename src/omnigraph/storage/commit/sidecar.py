@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import dataclasses
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -23,8 +22,9 @@ from lance.fragment import DataFile, FragmentMetadata
 
 from omnigraph import failpoints, ids
 from omnigraph.errors import InternalError, StorageError, UnreadableSidecar
-from omnigraph.storage.commit.preparation import SchemaChange
+from omnigraph.storage.commit.preparation import CommitDraft, SchemaChange
 from omnigraph.storage.metadata.commit_note import note_of
+from omnigraph.storage.metadata.commit_part import parts_of, parts_to_json
 from omnigraph.storage.metadata.manifest import Commit, Pin
 from omnigraph.storage.objects.locks import RECOVERY_DIRECTORY
 from omnigraph.storage.objects.native_libraries import READ_EXCEPTIONS
@@ -54,18 +54,6 @@ class WriterKind(StrEnum):
     @property
     def preserves_content(self) -> bool:
         return self in (WriterKind.ENSURE_INDICES, WriterKind.OPTIMIZE)
-
-
-@dataclass(frozen=True, slots=True)
-class CommitDraft:
-    """A commit before it has a parent and a version: minted with the write, so that recovery keeps its author."""
-
-    id: str
-    actor: str | None
-    created_at: datetime
-    merged_parent: str | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
-    note: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +106,8 @@ class Sidecar:
     """The record of one attempt.
 
     Attributes:
+        commit: the commit that the write makes; the last one where it makes several.
+        earlier: those before it, in their order.
         base_head: commit that the write was computed on. Only while it is the head can the write still be published.
         base_identity: which branch of this name that was; None in a record of older software.
     """
@@ -129,6 +119,7 @@ class Sidecar:
     tables: tuple[TableIntent, ...]
     started_at: datetime
     commit: CommitDraft | None = None
+    earlier: tuple[CommitDraft, ...] = ()
     base_head: str | None = None
     base_identity: str | None = None
     base_schema: str | None = None
@@ -182,24 +173,36 @@ def to_json(sidecar: Sidecar) -> dict[str, Any]:
 
 def _intent_to_json(sidecar: Sidecar, commit: CommitDraft) -> dict[str, Any]:
     intent: dict[str, Any] = {
-        "commit": {
-            "graph_commit_id": commit.id,
-            "actor_id": commit.actor,
-            "merged_parent": commit.merged_parent,
-            "created_at": ids.micros(commit.created_at),
-            **commit.note,
-        },
+        "commit": _draft_to_json(commit),
         "base": {
             "head_commit_id": sidecar.base_head,
             "schema_ir_hash": sidecar.base_schema,
             "branch_identifier": sidecar.base_identity,
         },
     }
-    if commit.labels:
-        intent["commit"]["labels"] = dict(commit.labels)
+    if sidecar.earlier:
+        intent["earlier"] = [_draft_to_json(draft) for draft in sidecar.earlier]
     if sidecar.merged_commits:
-        intent["merged_commits"] = [commit.to_dict() for commit in sidecar.merged_commits]
+        intent["merged_commits"] = [
+            commit.to_dict() | ({"parts": parts_to_json(commit.parts)} if commit.parts else {})
+            for commit in sidecar.merged_commits
+        ]
     return intent
+
+
+def _draft_to_json(draft: CommitDraft) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "graph_commit_id": draft.id,
+        "actor_id": draft.actor,
+        "merged_parent": draft.merged_parent,
+        "created_at": ids.micros(draft.created_at),
+        **draft.note,
+    }
+    if draft.labels:
+        record["labels"] = dict(draft.labels)
+    if draft.parts:
+        record["parts"] = parts_to_json(draft.parts)
+    return record
 
 
 def _table_to_json(table: TableIntent) -> dict[str, Any]:
@@ -257,6 +260,7 @@ def from_json(record: dict[str, Any], operation_id: str) -> Sidecar:
         tables=tuple(_read_table(table) for table in record["tables"]),
         started_at=ids.from_micros(int(record["started_at"])),
         commit=_read_draft(intent["commit"]) if intent.get("commit") else None,
+        earlier=tuple(_read_draft(draft) for draft in intent.get("earlier", ())),
         base_head=_optional(intent.get("base", {}).get("head_commit_id")),
         base_identity=_optional(intent.get("base", {}).get("branch_identifier")),
         base_schema=_optional(intent.get("base", {}).get("schema_ir_hash")),
@@ -281,6 +285,7 @@ def _read_draft(record: dict[str, Any]) -> CommitDraft:
         merged_parent=_optional(record["merged_parent"]),
         labels=_labels(record.get("labels")),
         note=note_of(record),
+        parts=parts_of(record),
     )
 
 
@@ -295,6 +300,7 @@ def _read_commit(record: dict[str, Any]) -> Commit:
         created_at=ids.from_micros(int(record["created_at"])),
         labels=_labels(record.get("labels")),
         note=note_of(record),
+        parts=parts_of(record),
     )
 
 

@@ -114,8 +114,9 @@ def _is_upkeep(tables: Tables, before: Pin, after: Pin) -> bool:
 
 
 def _same_lineage(tables: Tables, old: Pin, new: Pin) -> bool:
-    """One branch, or a branch and the very version that it was made from."""
-    if old.location != new.location:
+    """One branch, or a branch and the very version that it was made from. What lies between commits that were published
+    together has no place in a lineage."""
+    if old.location != new.location or old.derived is not None or new.derived is not None:
         return False
     if old.branch == new.branch:
         return True

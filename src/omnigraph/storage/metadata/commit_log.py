@@ -191,6 +191,12 @@ def find_commit(snapshot: ManifestSnapshot, commit_id: str) -> Commit | None:
     return next((manifest.commit_of(row) for row in rows if row["object_type"] == manifest.GRAPH_COMMIT), None)
 
 
+def find_by_id(snapshot: ManifestSnapshot, commit_id: str) -> Commit | None:
+    """The same for an id that somebody made up: every commit row is read once, so that the next such look is free."""
+    _at_hand(snapshot)
+    return recorded_commits(snapshot.handle).get(commit_id)
+
+
 def mirrored_commits(tables: Tables, lineage: str | None) -> list[Commit]:
     """Commits as `_graph_commits.lance` and `_graph_commit_actors.lance` tell them; absent datasets are empty."""
     handle = tables.newest_or_none(COMMITS_PATH, lineage)

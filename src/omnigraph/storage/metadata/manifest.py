@@ -22,7 +22,8 @@ from omnigraph import ids, limits
 from omnigraph.errors import CorruptGraph, NewerFormat
 from omnigraph.storage.metadata import manifest
 from omnigraph.storage.metadata.commit_note import RowCounts, note_line, note_of, rows_of
-from omnigraph.storage.tables.datasets import TableVersion, version_file
+from omnigraph.storage.metadata.commit_part import TablePart, parts_of, parts_to_json
+from omnigraph.storage.tables.datasets import DerivedVersion, TableVersion, version_file
 from omnigraph.storage.tables.lance_types import LanceTable
 
 PATH = "__manifest"
@@ -70,6 +71,7 @@ class Pin:
         location: path of the table below the graph root.
         branch: Lance branch the version belongs to; None is the table's main lineage.
         metadata: JSON text of the row, kept as it is because other software may have added keys.
+        derived: what the version is without commits that were published with it; None for the version itself.
     """
 
     table_key: str
@@ -78,6 +80,7 @@ class Pin:
     branch: str | None
     row_count: int
     metadata: str = field(repr=False)
+    derived: DerivedVersion | None = field(default=None, repr=False)
 
     @property
     def origin(self) -> str | None:
@@ -87,7 +90,7 @@ class Pin:
 
 def table_version_of(pin: Pin) -> TableVersion:
     """The table version that a pin shows."""
-    return TableVersion(pin.location, pin.branch, pin.version, pin.origin)
+    return TableVersion(pin.location, pin.branch, pin.version, pin.origin, pin.derived)
 
 
 @lru_cache(maxsize=limits.OPEN_TABLES)
@@ -120,6 +123,7 @@ class Commit:
         created_at: clock of the writer, taken before the commit became visible.
         labels: what the writer wanted to be found by, e.g. ``{"job": "<id>"}``.
         note: what was done, as JSON; `kind`, `message` and `rows` read it.
+        parts: what it did to its tables, by table key, when others were published with it and came after it.
         readable: False in a listing when the state was cleaned up, or went with its branch.
     """
 
@@ -132,6 +136,7 @@ class Commit:
     created_at: datetime
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     note: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    parts: Mapping[str, TablePart] = field(default_factory=dict, hash=False, repr=False)
     readable: bool = field(default=True, compare=False)
 
     @property
@@ -278,6 +283,7 @@ def commit_row(commit: Commit) -> dict[str, Any]:
         "actor_id": commit.actor,
         "created_at": ids.micros(commit.created_at),
         "labels": dict(commit.labels) or None,
+        "parts": parts_to_json(commit.parts) or None,
         **commit.note,
     }
     return _row(
@@ -324,6 +330,7 @@ def commit_of(row: Mapping[str, Any]) -> Commit:
             created_at=ids.from_micros(int(details["created_at"])),
             labels={str(name): str(value) for name, value in (details.get("labels") or {}).items()},
             note=note_of(details),
+            parts=parts_of(details),
         )
 
 
@@ -412,6 +419,8 @@ class ManifestSnapshot:
         identity: which branch of this name; one that was deleted and made again is another one.
         lineage: Lance branch of the manifest that this state lies on; None is the main one.
         withheld: tables by table key that are visible, but not to whoever this state is for.
+        between: no version of the manifest shows this state: it is that of a commit which others were published with
+            and came after (`storage/grouped_states.py`).
     """
 
     branch: str
@@ -425,6 +434,7 @@ class ManifestSnapshot:
     recent: pa.Table | None = field(default=None, repr=False, compare=False)
     lineage: str | None = field(default=None, repr=False)
     withheld: Mapping[str, Pin] = field(default_factory=dict, repr=False)
+    between: bool = field(default=False, repr=False)
 
     def without(self, table_keys: Collection[str]) -> ManifestSnapshot:
         """The same state for somebody who may not see some of its tables."""

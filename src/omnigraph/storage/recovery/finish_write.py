@@ -19,7 +19,7 @@ from omnigraph.storage.commit.publish import Published
 from omnigraph.storage.commit.sidecar import Sidecar, TableIntent
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import schema_files
-from omnigraph.storage.metadata.manifest import ManifestSnapshot
+from omnigraph.storage.metadata.manifest import Commit, ManifestSnapshot
 from omnigraph.storage.objects.locks import Fence
 from omnigraph.storage.objects.native_libraries import is_refusal
 from omnigraph.storage.recovery import audit
@@ -35,7 +35,7 @@ def finish(store: GraphStore, record: Sidecar, fence: Fence) -> None:
         snapshot = store.refresh(record.branch, migrate_layout=True)
         found = store.publisher.find(snapshot, record.commit.id)
         if found is not None:
-            return _close(store, record, Published(found, snapshot))
+            return _close(store, record, Published(found, snapshot, _earlier(store, record, snapshot)))
         located = _located(snapshot, record)
         newest = {table.table_key: _newest(store, table) for table in located.tables}
         slots = {slot(newest[table.table_key], table) for table in located.tables}
@@ -98,7 +98,14 @@ def _close(store: GraphStore, record: Sidecar, done: Published) -> None:
     outcomes = [TableOutcome(t.table_key, t.expected_version, t.post_commit_pin) for t in record.tables]
     audit.record(store.tables, record, "RolledForward", done.commit.id, outcomes)
     sidecar.remove(store.objects, record.operation_id)
-    store.mirror.note(done.snapshot, done.commit)
+    for commit in (*done.earlier, done.commit):
+        store.mirror.note(done.snapshot, commit)
+
+
+def _earlier(store: GraphStore, record: Sidecar, snapshot: ManifestSnapshot) -> tuple[Commit, ...]:
+    """The commits that were published with that of a record and come before it."""
+    found = (store.publisher.find(snapshot, draft.id) for draft in record.earlier)
+    return tuple(commit for commit in found if commit is not None)
 
 
 def _located(snapshot: ManifestSnapshot, record: Sidecar) -> Sidecar:

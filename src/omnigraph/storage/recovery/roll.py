@@ -15,8 +15,9 @@ import lance
 from omnigraph import failpoints, ids
 from omnigraph.errors import CorruptGraph, RecoveryRequired
 from omnigraph.storage.commit import sidecar
+from omnigraph.storage.commit.preparation import CommitDraft
 from omnigraph.storage.commit.publish import GraphChange, publish
-from omnigraph.storage.commit.sidecar import CommitDraft, Sidecar, TableIntent, WriterKind
+from omnigraph.storage.commit.sidecar import Sidecar, TableIntent, WriterKind
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import commit_log, manifest, schema_files
 from omnigraph.storage.metadata.manifest import ManifestSnapshot, Pin

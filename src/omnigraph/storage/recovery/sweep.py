@@ -14,8 +14,9 @@ from omnigraph import ids
 from omnigraph.errors import BranchNotFound, ExpectedVersionMismatch, LockTimeout, RecoveryRequired
 from omnigraph.logs import RECOVERY
 from omnigraph.storage.commit import sidecar
+from omnigraph.storage.commit.preparation import CommitDraft
 from omnigraph.storage.commit.publish import GraphChange, publish
-from omnigraph.storage.commit.sidecar import CommitDraft, Sidecar
+from omnigraph.storage.commit.sidecar import Sidecar
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import manifest
 from omnigraph.storage.metadata.manifest import Pin

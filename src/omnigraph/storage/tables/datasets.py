@@ -83,17 +83,34 @@ class TableVersion:
         branch: Lance branch that the version belongs to; None is the main lineage.
         origin: transaction that made the version, if it is known. Version numbers of a branch that was deleted and made
             again repeat; this does not.
+        derived: what it is without some of the commits that made it together; None for the version itself.
     """
 
     location: str
     branch: str | None
     version: int
     origin: str | None = None
+    derived: DerivedVersion | None = None
 
     @property
     def is_unique(self) -> bool:
         """Whether nothing else can ever have this name: numbers of the main lineage are given once."""
         return self.branch is None or self.origin is not None
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedVersion:
+    """A version of a table without some of the commits that made it together; see `derived_table.py`.
+
+    Attributes:
+        base: the version before.
+        put: its new rows that belong to it: which new fragment, the first row, the row behind the last one.
+        gone: addresses of the rows of ``base`` that it does not have.
+    """
+
+    base: TableVersion
+    put: tuple[tuple[int, int, int], ...]
+    gone: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +156,11 @@ class Tables:
         if _PLAIN_PATH.fullmatch(uri):
             return uri
         return f"file-object-store://{quote(uri)}" if self._location.is_local else quote(uri, safe="/:")
+
+    @property
+    def options(self) -> dict[str, str] | None:
+        """What Lance is told of the object store; None on a disk."""
+        return self._options
 
     def data_file(self, path: str, branch: str | None, name: str) -> str:
         """Address of one data file, as Lance takes it."""
@@ -253,6 +275,10 @@ class Tables:
         )
 
     def _open_at(self, table: TableVersion, session: Session | None = None) -> LanceTable:
+        if table.derived is not None:
+            from omnigraph.storage.tables.derived_table import derive
+
+            return derive(self, table)
         path, version = table.location, table.version
         try:
             return self._dataset(path, table.branch, version, session)
@@ -288,6 +314,14 @@ class Tables:
         """A table at one version for other software, which can do nothing but read it."""
         from omnigraph.storage.tables.pinned_dataset import PinnedDataset
 
+        if table.derived is not None:
+            made = self.at(table)
+            return PinnedDataset(
+                made.uri,
+                made.version,
+                storage_options=self._options,
+                default_scan_options={"blob_handling": AS_BYTES},
+            )
         with store_errors(f"open table {table.location} at version {table.version}"):
             pinned = PinnedDataset(
                 self.address(table.location, table.branch),

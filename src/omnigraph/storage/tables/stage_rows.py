@@ -76,6 +76,7 @@ class StagedTransaction:
         digests: of the values in each new data file, by the name of the file.
         pending: the rows it puts and removes, if they are few; for readers in this process, not part of the record.
         updated, deleted: how many rows it replaces and removes, for the note of the commit.
+        written: ids of the rows of each new fragment, in their order.
     """
 
     operation: Any
@@ -86,6 +87,7 @@ class StagedTransaction:
     pending: PendingChange | None = field(default=None, compare=False, repr=False)
     updated: int = field(default=0, compare=False)
     deleted: int = field(default=0, compare=False)
+    written: tuple[pa.ChunkedArray, ...] = field(default=(), compare=False, repr=False)
 
     @property
     def overwrites(self) -> bool:
@@ -125,6 +127,7 @@ def stage_change(
             pending=pending,
             updated=len(existing.addresses),
             deleted=len(remove.addresses),
+            written=tuple(files.written),
         )
 
 
@@ -204,6 +207,7 @@ class _Files:
     def __init__(self, handle: LanceTable) -> None:
         self.handle = handle
         self.digests: dict[str, str] = {}
+        self.written: list[pa.ChunkedArray] = []
 
     def write(self, rows: pa.Table) -> list[FragmentMetadata]:
         schema = self.handle.schema
@@ -217,6 +221,10 @@ class _Files:
         )
         self.digests |= of_files(fragments, rows)
         row_lookup.note(fragments, rows)
+        start = 0
+        for fragment in fragments:
+            self.written.append(rows.column(ID).slice(start, fragment.physical_rows))
+            start += fragment.physical_rows
         return fragments
 
 

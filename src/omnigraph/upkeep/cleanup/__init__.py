@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from omnigraph import failpoints, ids, limits
 from omnigraph.errors import BranchNotFound
+from omnigraph.storage.commit.preparation import CommitDraft
 from omnigraph.storage.commit.publish import GraphChange, publish
-from omnigraph.storage.commit.sidecar import CommitDraft
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import manifest, reclaimed
 from omnigraph.storage.metadata.holds import has_claims, remove_expired

@@ -77,7 +77,15 @@ def wanted_versions(store: GraphStore, branches: Sequence[BranchLook]) -> dict[s
             )
         if identities.get(name_of(held.lineage)) == held.identity:
             wanted[name_of(held.lineage)].add(held.version)
+    for branch in branches:
+        versions = wanted[name_of(branch.ref.lineage)]
+        versions |= {version - 1 for version in versions & _shared(branch)}
     return wanted
+
+
+def _shared(branch: BranchLook) -> set[int]:
+    """Versions that several commits were published as. What lies between these is told by the version before, too."""
+    return {commit.version for commit in branch.own if commit.parts}
 
 
 def _for_merges(branches: Sequence[BranchLook]) -> set[tuple[str, int]]:
@@ -107,6 +115,7 @@ def given_up(
     for branch in branches:
         name, identity = name_of(branch.ref.lineage), branch.ref.identity
         below = min(policy.first_kept(branch.own, now), branch.state.version)
+        below -= below in _shared(branch)
         kept = frozenset(wanted[name]) | {branch.state.version}
         found[name] = before.of(branch.ref.lineage, identity).grown(below, kept)
     return found

@@ -108,7 +108,7 @@ def _wrong_parent(commit: Commit, known: dict[str, Commit]) -> Iterator[str]:
     parent = known.get(commit.parent)
     if parent is None:
         yield _unknown(commit, "parent", commit.parent)
-    elif parent.version >= commit.version:
+    elif parent.version >= commit.version and not (parent.version == commit.version and parent.parts):
         yield f"commit {commit.id} (version {commit.version}) comes after {parent.id} (version {parent.version})"
 
 

@@ -1,0 +1,447 @@
+"""Small writes that wait for the same branch are published together, each as its own commit.
+
+Threads that write to one branch of one graph form a line. The first one leads: it takes those that wait behind it,
+runs each on the newest state, and publishes all that are independent of each other with one publish, one record and one
+version of each table (decision 29). Each keeps its commit, its author, its receipt and its error. A write that is alone
+goes its way as ever, and so does one that insists on a head, or is large.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from omnigraph import failpoints, ids, limits
+from omnigraph.errors import OmniGraphError, StorageError
+from omnigraph.schema_registry import SchemaRegistry
+from omnigraph.storage.commit.preparation import CommitDraft, Prepared, Workspace
+from omnigraph.storage.commit.protocol import Drifted, Write, run
+from omnigraph.storage.commit.sidecar import WriterKind
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata import commit_log
+from omnigraph.storage.metadata.commit_note import RowCounts
+from omnigraph.storage.metadata.commit_part import TablePart
+from omnigraph.storage.metadata.manifest import Commit
+from omnigraph.write.change import Change, Mode, id_column
+from omnigraph.write.independence import Footprint, footprint_of, written_ids
+from omnigraph.write.mutate import Affected, Mutation, MutationDraft, mutation_of, result_of
+from omnigraph.write.mutation_result import MutationRequest, MutationResult
+from omnigraph.write.stage_changes import StagedChanges, stage_changes, typed_changes
+
+
+def mutate(store: GraphStore, schemas: SchemaRegistry, request: MutationRequest) -> MutationResult:
+    """Run a named write of a `.gq` text as one commit.
+
+    Raises:
+        PreconditionFailed: ``if_commit`` is not the head.
+    """
+    waiting = _Waiting(store, request, mutation_of(schemas, request), request.commit_id or ids.new_ulid())
+    line = _line_of(store, request.branch)
+    if not line.join(waiting):
+        return waiting.answer()
+    try:
+        _lead(line)
+        return waiting.answer()
+    finally:
+        line.pass_on()
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    """One write in a line.
+
+    Attributes:
+        decided: it has an answer, or it is its turn to lead, or to be run by its own thread.
+        leads: it is the first of its line.
+        tried: others tried to publish it, and may have done so.
+    """
+
+    store: GraphStore
+    request: MutationRequest
+    mutation: Mutation
+    commit_id: str
+    created_at: datetime = field(default_factory=ids.now)
+    decided: threading.Event = field(default_factory=threading.Event)
+    leads: bool = False
+    tried: bool = False
+    result: MutationResult | None = None
+    error: BaseException | None = None
+
+    @property
+    def may_join(self) -> bool:
+        return self.request.if_commit is None
+
+    def answer(self) -> MutationResult:
+        if self.error is not None:
+            raise self.error
+        return self.result if self.result is not None else _run_alone(self)
+
+
+def _run_alone(waiting: _Waiting) -> MutationResult:
+    """The write as it is when nobody else writes. One that was tried before, or that its caller may be sending again,
+    is looked for by its commit id."""
+    request = waiting.request
+    is_known = waiting.tried or request.commit_id is not None
+    done = run(
+        waiting.store,
+        Write(
+            request.branch,
+            WriterKind.MUTATION,
+            request.actor,
+            waiting.mutation.prepare,
+            if_commit=request.if_commit,
+            recomputes_reads=True,
+            message=request.message,
+            commit_id=waiting.commit_id if is_known else None,
+        ),
+    )
+    report: Affected | None = done.report
+    if report is None:
+        assert done.commit is not None
+        return _receipt(waiting, done.commit)
+    return result_of(request, done.commit, report)
+
+
+def _receipt(waiting: _Waiting, commit: Commit) -> MutationResult:
+    """The answer to a write that was done before, from what its commit says of itself."""
+    counts = {"node": 0, "edge": 0}
+    for key, rows in commit.rows.items():
+        counts[key.partition(":")[0]] += rows.inserted + rows.updated + rows.deleted
+    request = waiting.request
+    name = waiting.mutation.query_name
+    return MutationResult(commit, request.branch, name, counts["node"], counts["edge"], commit.actor)
+
+
+class _Line:
+    """The writes of this process that wait for one branch."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._waiting: deque[_Waiting] = deque()
+        self._is_led = False
+
+    def join(self, waiting: _Waiting) -> bool:
+        """Stand in line; returns when the write leads the line (True) or has been seen to (False)."""
+        with self._lock:
+            self._waiting.append(waiting)
+            if not self._is_led:
+                self._is_led = waiting.leads = True
+                return True
+        try:
+            waiting.decided.wait()
+        except BaseException:
+            self._leave(waiting)
+            raise
+        return waiting.leads
+
+    def _leave(self, waiting: _Waiting) -> None:
+        """An interrupted thread goes away. What others took along already is out of its hands."""
+        with self._lock:
+            if waiting in self._waiting:
+                self._waiting.remove(waiting)
+        if waiting.leads:
+            self.pass_on()
+
+    def take(self) -> list[_Waiting]:
+        """The first write, and those behind it that may be published with it."""
+        with self._lock:
+            taken = [self._waiting.popleft()]
+            while (
+                self._waiting and taken[0].may_join and self._waiting[0].may_join and len(taken) < limits.GROUP_WRITES
+            ):
+                taken.append(self._waiting.popleft())
+            return taken
+
+    def put_back(self, waiting: Sequence[_Waiting]) -> None:
+        """Writes that have to wait for the next publish; they are the first then."""
+        with self._lock:
+            self._waiting.extendleft(reversed(waiting))
+
+    def pass_on(self) -> None:
+        """Let the next one lead."""
+        with self._lock:
+            if not self._waiting:
+                self._is_led = False
+                return
+            following = self._waiting[0]
+            following.leads = True
+            following.decided.set()
+
+
+_lines: dict[tuple[str, str], _Line] = {}
+_registry = threading.Lock()
+
+
+def _line_of(store: GraphStore, branch: str) -> _Line:
+    with _registry:
+        return _lines.setdefault((store.location.uri, branch), _Line())
+
+
+def _lead(line: _Line) -> None:
+    """See to the first of a line and those that go with it."""
+    taken = line.take()
+    if len(taken) == 1:
+        return
+    group = _Group(taken)
+    try:
+        group.publish()
+    finally:
+        # Whoever has no answer runs by itself: by its commit id it finds out whether it was published.
+        line.put_back([each for each in taken if each in group.later])
+        for each in taken:
+            if each not in group.later:
+                each.tried = each.result is None and each.error is None
+                each.decided.set()
+
+
+@dataclass(frozen=True, slots=True)
+class _Joined:
+    """A write that is part of a publish, and what it does."""
+
+    waiting: _Waiting
+    draft: MutationDraft
+
+
+@dataclass(frozen=True, slots=True)
+class _Report:
+    """How one attempt at a publish ends for each write.
+
+    Attributes:
+        joined: are published, in this order.
+        done: have a commit already; their caller sent them again.
+        idle: change nothing.
+        refused: break a rule.
+        later: depend on what others do.
+    """
+
+    joined: list[_Joined]
+    done: list[tuple[_Waiting, Commit]]
+    idle: list[_Joined]
+    refused: list[tuple[_Waiting, OmniGraphError]]
+    later: list[_Waiting]
+
+
+class _Group:
+    """Writes that are tried together.
+
+    Attributes:
+        later: those that have to wait for the next publish.
+    """
+
+    def __init__(self, taken: Sequence[_Waiting]) -> None:
+        self._taken = taken
+        self.later: list[_Waiting] = []
+
+    def publish(self) -> None:
+        first = self._taken[0]
+        write: Write[_Report] = Write(
+            first.request.branch, WriterKind.MUTATION, None, self._prepare, recomputes_reads=True
+        )
+        try:
+            done = run(first.store.unguarded, write)
+        except Drifted:
+            return
+        except OmniGraphError as error:
+            for each in self._taken:
+                each.error = _own(error, each.commit_id)
+            return
+        report = done.report
+        self.later = report.later
+        for waiting, refusal in report.refused:
+            waiting.error = refusal
+        for waiting, commit in report.done:
+            waiting.result = _receipt(waiting, commit)
+        for idle in report.idle:
+            idle.waiting.result = _result(idle, None)
+        commits = [] if done.commit is None else [*done.earlier, done.commit]
+        for joined, commit in zip(report.joined, commits, strict=True):
+            joined.waiting.result = _result(joined, commit)
+            guard = joined.waiting.store.guard
+            if guard is not None:
+                guard.committed(commit)
+
+    def _prepare(self, workspace: Workspace) -> Prepared[_Report]:
+        report = self._independent(workspace)
+        if not report.joined:
+            return Prepared(report)
+        staged, report = _staged(workspace, report)
+        if staged is None:
+            return Prepared(report)
+        drafts = _commits(staged, report.joined)
+        failpoints.reach("group.after_stage")
+        return Prepared(report, staged.tables, made_for=report.joined[0].draft.schema.hash, commits=drafts)
+
+    def _independent(self, workspace: Workspace) -> _Report:
+        """Run the statements of each write on one state, and choose those that do not disturb each other."""
+        report = _Report([], [], [], [], [])
+        reach, names = Footprint(), set[str]()
+        for waiting in self._taken:
+            known = waiting.request.commit_id
+            found = commit_log.find_by_id(workspace.snapshot, known) if known is not None else None
+            if found is not None:
+                report.done.append((waiting, found))
+                continue
+            try:
+                draft = waiting.mutation.draft(Workspace(waiting.store, workspace.snapshot))
+                waiting.store.permit(change.table_key for change in draft.changes)
+            except StorageError:
+                raise
+            except OmniGraphError as error:
+                report.refused.append((waiting, error))
+                continue
+            joined = _Joined(waiting, draft)
+            own = footprint_of(draft)
+            if not draft.changes:
+                report.idle.append(joined)
+            elif own is None:
+                continue  # its own thread runs it
+            elif own.disturbs(reach) or waiting.commit_id in names:
+                report.later.append(waiting)
+            else:
+                reach.add(own)
+                names.add(waiting.commit_id)
+                report.joined.append(joined)
+        return report
+
+
+def _result(joined: _Joined, commit: Commit | None) -> MutationResult:
+    draft = joined.draft
+    affected = Affected(draft.query_name, draft.nodes, draft.edges, _NOTHING, draft.reads)
+    return result_of(joined.waiting.request, commit, affected)
+
+
+_NOTHING = StagedChanges({}, {}, {}, {})
+
+
+def _own(error: OmniGraphError, commit_id: str) -> OmniGraphError:
+    """The same error for one of several writes, with the id of its own commit."""
+    found = copy.copy(error)
+    found.__cause__ = error.__cause__
+    if "commit_id" in error.details:
+        found.details = {**error.details, "commit_id": commit_id}
+    return found
+
+
+def _staged(workspace: Workspace, report: _Report) -> tuple[StagedChanges | None, _Report]:
+    """Check the writes together and stage them; where a rule is broken, those that keep it."""
+    try:
+        return _stage(workspace, report.joined), report
+    except StorageError:
+        raise
+    except OmniGraphError:
+        kept, refused = [], list(report.refused)
+        for joined in report.joined:
+            try:
+                _stage(workspace, [joined])
+                kept.append(joined)
+            except StorageError:
+                raise
+            except OmniGraphError as error:
+                refused.append((joined.waiting, error))
+    if len(kept) == len(report.joined):  # each alone is right, together they are not
+        kept, apart = kept[:1], kept[1:]
+    else:
+        apart = []
+    later = [*report.later, *(each.waiting for each in apart)]
+    found = _Report(kept, report.done, report.idle, refused, later)
+    return (_stage(workspace, kept) if kept else None), found
+
+
+def _stage(workspace: Workspace, group: Sequence[_Joined]) -> StagedChanges:
+    catalog = group[0].draft.schema.catalog
+    return stage_changes(workspace, catalog, typed_changes(catalog, _together(group)))
+
+
+def _together(group: Sequence[_Joined]) -> list[Change]:
+    """The changes of several writes as those of one, with the rows of each in the order of the writes."""
+    by_table: dict[str, list[Change]] = {}
+    for joined in group:
+        for change in joined.draft.changes:
+            by_table.setdefault(change.table_key, []).append(change)
+    return [_one(key, changes) for key, changes in by_table.items()]
+
+
+def _one(table_key: str, changes: Sequence[Change]) -> Change:
+    if len(changes) == 1:
+        return changes[0]
+    put = [change for change in changes if change.put is not None]
+    remove = [change.remove.cast(pa.string()) for change in changes if change.remove is not None]
+    is_new = all(change.mode is Mode.APPEND for change in put)
+    return Change(
+        table_key,
+        pa.concat_tables([change.put for change in put]) if put else None,
+        Mode.APPEND if is_new else Mode.MERGE,
+        pa.concat_arrays(remove) if remove else None,
+        reads_rows=any(change.reads_rows for change in changes),
+        has_ids=bool(put),
+        fresh_ids=bool(put) and all(change.fresh_ids for change in put),
+    )
+
+
+def _commits(staged: StagedChanges, group: Sequence[_Joined]) -> tuple[CommitDraft, ...]:
+    """The commits of a group in their order. All but the last say which rows are theirs."""
+    tables = {key: _Rows(staged, key) for key in staged.tables}
+    drafts: list[CommitDraft] = []
+    moment = group[0].waiting.created_at
+    for joined in group:
+        waiting = joined.waiting
+        moment = max(moment + timedelta(microseconds=1), waiting.created_at) if drafts else waiting.created_at
+        parts: dict[str, TablePart] = {}
+        counts: dict[str, RowCounts] = {}
+        for change in sorted(joined.draft.changes, key=lambda each: each.table_key):
+            if change.table_key in tables:
+                parts[change.table_key], counts[change.table_key] = tables[change.table_key].take(change)
+        shown = {key: each.to_dict() for key, each in counts.items() if any(each.to_dict().values())}
+        said = {"kind": "mutation", "message": waiting.request.message, "rows": shown}
+        note = {name: value for name, value in said.items() if value}
+        is_last = joined is group[-1]
+        drafts.append(
+            CommitDraft(waiting.commit_id, waiting.request.actor, moment, note=note, parts={} if is_last else parts)
+        )
+    return tuple(drafts)
+
+
+class _Rows:
+    """Where the rows of one table lie that a group writes, and those that it takes away."""
+
+    def __init__(self, staged: StagedChanges, table_key: str) -> None:
+        resolved, table = staged.resolved[table_key], staged.tables[table_key]
+        self._written = [column.combine_chunks() for column in table.staged.written]
+        self._replaced = _addresses(resolved.replaced)
+        self._removed = _addresses(resolved.removed)
+        self._rows = table.pin.row_count
+
+    def take(self, change: Change) -> tuple[TablePart, RowCounts]:
+        """The part of one change. Asked in the order of the writes."""
+        put = id_column(change.put) if change.put is not None else pa.array([], pa.string())
+        names = written_ids(change)
+        replaced = [self._replaced[each] for each in names if each in self._replaced]
+        removed = [self._removed[each] for each in names if each in self._removed]
+        inserted = len(put) - len(replaced)
+        self._rows += inserted - len(removed)
+        part = TablePart(tuple(self._places(put)), tuple(sorted([*replaced, *removed])), self._rows)
+        return part, RowCounts(inserted, len(replaced), len(removed))
+
+    def _places(self, put: pa.Array) -> list[tuple[int, int, int]]:
+        """Ranges of the new fragments that hold some rows."""
+        found: list[tuple[int, int, int]] = []
+        for ordinal, written in enumerate(self._written):
+            places = pc.index_in(put, value_set=written).drop_null().to_pylist() if len(put) else []
+            for place in sorted(places):
+                if found and found[-1][0] == ordinal and found[-1][2] == place:
+                    found[-1] = (ordinal, found[-1][1], place + 1)
+                else:
+                    found.append((ordinal, place, place + 1))
+        return found
+
+
+def _addresses(rows: pa.Table) -> dict[str, int]:
+    """Where stored rows lie, by id."""
+    return dict(zip(rows.column("id").to_pylist(), rows.column("_rowaddr").to_pylist(), strict=True))
