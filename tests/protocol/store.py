@@ -19,7 +19,7 @@ from omnigraph import ids
 from omnigraph.errors import CorruptGraph, StoreUnavailable
 from omnigraph.storage.commit.preparation import Prepared, PreparedTable, Workspace
 from omnigraph.storage.commit.protocol import Write, run
-from omnigraph.storage.commit.publish import GraphChange, Published, StagedPublish, _after, check_change
+from omnigraph.storage.commit.publish import GraphChange, Published, StagedPublish, _after, _commits, check_change
 from omnigraph.storage.commit.sidecar import WriterKind
 from omnigraph.storage.graph_store import BranchRef, GraphStore
 from omnigraph.storage.metadata import manifest
@@ -253,22 +253,22 @@ class SimulatedPublisher:
     def stage(self, base: ManifestSnapshot, change: GraphChange, epoch: int) -> StagedPublish:
         check_change(base, change)
         head = cast(Head, base.head)
-        commit = Commit(
-            change.commit.id, base.branch, base.version + 1, head.commit_id, None, None, change.commit.created_at
-        )
+        commits = _commits(base, head.commit_id, (*change.earlier, change.commit))
+        commit = commits[-1]
         pins, hidden = _after(base, change)
         new = Head(commit.id, commit.parent, epoch, commit.version)
         after = replace(base, version=commit.version, head=new, pins=pins, hidden=hidden)
-        return StagedPublish(base, commit, after, None, [])
+        return StagedPublish(base, commits, after, None, [])
 
     def publish(self, staged: StagedPublish, operation_id: str) -> Published | None:
-        store, base, commit = self._store, staged.base, staged.commit
+        store, base, commits, commit = self._store, staged.base, staged.commits, staged.commits[-1]
         world, lineage = store.process.world, base.lineage
         handle = SimulatedHandle(store.process, manifest.PATH, lineage, commit.version)
         moved = handle.latest_version != base.version
         if not moved:
             before = cast(State, world.lineages[manifest.PATH, lineage][base.version].rows)
-            state = State(cast(Head, staged.after.head), dict(staged.after.pins), {**before.commits, commit.id: commit})
+            made = {each.id: each for each in commits}
+            state = State(cast(Head, staged.after.head), dict(staged.after.pins), {**before.commits, **made})
             version = Version(state, commit.id, {}, "publish")
             try:
                 world.do(
@@ -276,12 +276,12 @@ class SimulatedPublisher:
                     f"publish v{commit.version}",
                     lambda: world.put_version(manifest.PATH, lineage, commit.version, version),
                 )
-                return Published(commit, replace(staged.after, handle=cast(Any, handle)))
+                return Published(commit, replace(staged.after, handle=cast(Any, handle)), commits[:-1])
             except CommitConflictError:
                 pass
         newest = store.read_lineage(BranchRef(base.branch, base.identity, None, 0, lineage))
         found = self.find(newest, commit.id)
-        return Published(found, newest) if found else None
+        return Published(found, newest, commits[:-1]) if found else None
 
     def find(self, snapshot: ManifestSnapshot, commit_id: str) -> Commit | None:
         return cast(State, cast(Any, snapshot.handle).rows()).commits.get(commit_id)

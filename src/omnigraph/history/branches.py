@@ -77,7 +77,8 @@ def _create_once(store: GraphStore, name: str, from_: str, at: At | None) -> Bra
             tag = store.entries.put(entry, tag)
             if tag is None:
                 raise _exists(name)
-            source_branch, version = _published(store, from_, at)  # whoever removes what was there before sees the name now
+            # Whoever removes what was there before sees the name now.
+            source_branch, version = _published(store, from_, at)
         parent = store.branch_ref(source_branch)
         if at is not None and is_reclaimed(store.objects, parent.lineage, version, parent.identity):
             if tag is not None and not store.location.is_local:

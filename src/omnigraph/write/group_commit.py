@@ -296,18 +296,17 @@ class _Group:
             except OmniGraphError as error:
                 report.refused.append((waiting, error))
                 continue
-            joined = _Joined(waiting, draft)
             own = footprint_of(draft)
-            if not draft.changes:
-                report.idle.append(joined)
-            elif own is None:
+            if own is None:
                 continue  # its own thread runs it
-            elif own.disturbs(reach) or waiting.commit_id in names:
+            if own.disturbs(reach) or waiting.commit_id in names:
                 report.later.append(waiting)
+            elif not draft.changes:
+                report.idle.append(_Joined(waiting, draft))
             else:
+                report.joined.append(_Joined(waiting, draft))
                 reach.add(own)
                 names.add(waiting.commit_id)
-                report.joined.append(joined)
         return report
 
 
