@@ -18,7 +18,6 @@ SCHEMA = "node Person { handle: String @key  name: String  age: I32? }\nnode Not
 #: there afterwards.
 POINTS = [
     ("group.after_stage=kill", False),
-    ("write.after_stage=kill", False),
     ("write.after_gate_checks=kill@2", False),
     ("write.after_sidecar=kill@2", False),
     ("write.before_table_commit=kill@2", False),

@@ -67,8 +67,8 @@ def _publish_on_any_head(publish: Callable[..., Published | None]) -> Callable[.
         head = replace(staged.after.head, parent=newest.head.commit_id, version=newest.version + 1)  # type: ignore[union-attr,type-var]
         pins = {**newest.pins, **{key: staged.after.pins[key] for key in touched}}
         after = replace(staged.after, version=newest.version + 1, head=head, pins=pins)
-        commit = replace(staged.commit, version=newest.version + 1)
-        return publish(self, replace(staged, base=newest, after=after, commit=commit), operation_id)
+        commits = tuple(replace(commit, version=newest.version + 1) for commit in staged.commits)
+        return publish(self, replace(staged, base=newest, after=after, commits=commits), operation_id)
 
     return again
 

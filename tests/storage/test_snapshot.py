@@ -13,8 +13,8 @@ import pytest
 import omnigraph as og
 from omnigraph import ids, limits
 from omnigraph.errors import CorruptGraph
-from omnigraph.storage.commit.publish import GraphChange, publish
 from omnigraph.storage.commit.preparation import CommitDraft
+from omnigraph.storage.commit.publish import GraphChange, publish
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata import manifest
 from omnigraph.storage.metadata import manifest as snapshots

@@ -53,7 +53,7 @@ def _graph(uri: str) -> og.Graph:
     return graph
 
 
-def _writes(graph: og.Graph, *asked: tuple[str, dict[str, Any]]) -> list[Callable[[], Any]]:
+def _writes(graph: og.Graph, *asked: tuple[str, Any]) -> list[Callable[[], Any]]:
     return [lambda text=text, params=params: graph.mutate(text, params) for text, params in asked]  # type: ignore[misc]
 
 
@@ -99,10 +99,10 @@ def test_writes_that_wait_together_have_one_version_and_a_commit_each(graph: og.
 
 def test_each_commit_keeps_its_actor_its_message_and_its_receipt(graph: og.Graph) -> None:
     actors = [f"act-{number}" for number in range(5)]
-    writes = [
+    writes: list[Any] = [
         lambda actor=actor: graph.acting_as(actor).mutate(ADD, {"h": actor}, message=f"by {actor}") for actor in actors
     ]
-    done = together(graph, writes)  # type: ignore[arg-type]
+    done = together(graph, writes)
     for actor, each in zip(actors, done, strict=True):
         assert (each.actor, each.query_name, each.affected_nodes) == (actor, "add", 1)
         found = graph.commits.get(each.commit.id)
@@ -207,9 +207,9 @@ def test_what_fails_for_all_is_an_error_of_its_own_for_each(graph: og.Graph) -> 
 
 def test_on_a_branch_of_its_own_the_first_writes_of_a_table_go_together(graph: og.Graph) -> None:
     graph.branches.create("dev")
-    writes = [lambda t=t: graph.mutate(NOTE, {"t": t}, branch="dev") for t in "abcde"]
-    writes.append(lambda: graph.mutate(AGE, {"h": "s1", "a": 3}, branch="dev"))
-    done = together(graph, writes, branch="dev")  # type: ignore[arg-type]
+    asked: list[tuple[str, Any]] = [*((NOTE, {"t": t}) for t in "abcde"), (AGE, {"h": "s1", "a": 3})]
+    writes: list[Any] = [lambda each=each: graph.mutate(*each, branch="dev") for each in asked]
+    done = together(graph, writes, branch="dev")
     assert len({each.commit.version for each in done}) == 2
     counts = [graph.snapshot(at=each.commit.id).count("Note") for each in done]
     assert counts == [1, 2, 3, 4, 5, 5]
@@ -232,7 +232,7 @@ def test_any_mixture_gives_the_history_of_one_after_the_other(tmp_path: Path, se
     assert graph.verify(deep=True).ok
 
 
-def _any_write(chance: random.Random, name: str) -> tuple[str, dict[str, Any]]:
+def _any_write(chance: random.Random, name: str) -> tuple[str, Any]:
     some, other = (f"s{chance.randrange(12)}" for _ in range(2))
     return chance.choice(
         [
@@ -290,14 +290,14 @@ rules:
   - { id: change, allow: { actors: { group: writers }, actions: [change, read] } }
 """
     guarded = og.open(graph.uri, policy=policy, actor="act-a", audit=tmp_path / "audit.jsonl")
-    writes = [
+    writes: list[Any] = [
         lambda actor=actor: guarded.acting_as(actor).mutate(NOTE, {"t": actor})
         for actor in ("act-a", "act-b", "act-x", "act-c")
     ]
     refused = guarded.acting_as("act-x")
     with pytest.raises(PolicyDenied):
         refused.mutate(NOTE, {"t": "x"})
-    done = together(guarded, [writes[0], writes[1], writes[3]])  # type: ignore[list-item]
+    done = together(guarded, [writes[0], writes[1], writes[3]])
     assert [each.commit.actor for each in done] == ["act-a", "act-b", "act-c"]
     records = (tmp_path / "audit.jsonl").read_text().splitlines()
     assert sum('"kind":"write"' in record for record in records) == 3

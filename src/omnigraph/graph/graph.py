@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
 
 from omnigraph import given, ids
-from omnigraph.errors import CorruptGraph, GraphClosed, HistoricalVersionReclaimed, ReadOnly
+from omnigraph.errors import CorruptGraph, GraphClosed, HistoricalVersionReclaimed, InputError, ReadOnly
 from omnigraph.graph.schema_control import SchemaControl
 from omnigraph.graph.snapshot import Snapshot
 from omnigraph.history.control import Branches, Commits
@@ -425,6 +425,7 @@ class Graph:
         times: TooFineTimes = "exact",
         engine: Engine = "auto",
         message: str | None = None,
+        commit_id: str | None = None,
         progress: bool | Callable[[Progress], None] | None = None,
     ) -> LoadResult:
         """Load files or rows in memory as one commit: all of it or nothing.
@@ -447,6 +448,7 @@ class Graph:
             engine: ``embedded`` loads in this process, ``spark`` on Spark. By default files that are large together
                 and Spark's DataFrames go to Spark where pyspark and Java are installed.
             message: what to say about it in the history.
+            commit_id: as in `mutate`; a load with one is done in this process.
             progress: True or False to show progress or not, or a function that is told; by default a bar on a terminal.
 
         Example:
@@ -462,7 +464,10 @@ class Graph:
         from omnigraph.write.load.gather import request_of
 
         request = request_of(source, mode, on_error, max_rejects, times, columns, format=format, type=type)
-        on_spark = spark_load(engine, request.source)
+        known = ids.given_commit_id(commit_id)
+        if known is not None and engine == "spark":
+            raise InputError("a load with a commit_id is done in this process", hint="leave engine out")
+        on_spark = spark_load(engine if known is None else "embedded", request.source)
         if on_spark is not None:
             asked = {"branch": branch, "from_": from_, "on_error": on_error, "max_rejects": max_rejects}
             how = {
@@ -475,7 +480,7 @@ class Graph:
             }
             return on_spark(self, request.source, mode, **asked, **how)
         base = known_branch(from_) if from_ is not None else None
-        destination = LoadDestination(known_branch(branch), base, self._actor, commit_message(message))
+        destination = LoadDestination(known_branch(branch), base, self._actor, commit_message(message), known)
         store = self._writer("change", destination.branch)
         schema = self._schemas.for_rows(store, destination.branch, base)
         with reporter(progress) as report:

@@ -30,7 +30,7 @@ from omnigraph.storage.commit import sidecar
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.manifest import Commit, ManifestSnapshot
 from omnigraph.write.change import Mode
-from omnigraph.write.load.commit_load import Loaded, commit
+from omnigraph.write.load.commit_load import Author, Loaded, commit
 from omnigraph.write.load.gather import LoadRequest, read
 from omnigraph.write.load.load_result import LoadResult
 from omnigraph.write.load.load_source import left_out, listed
@@ -49,6 +49,7 @@ class LoadDestination:
     base: str | None
     actor: str | None
     message: str | None = None
+    commit_id: str | None = None
 
 
 def load(
@@ -70,8 +71,8 @@ def load(
     try:
         with Stage("commit", report, timings) as stage:
             kept = base if request.keeps else None
-            author = (destination.actor, destination.message)
-            loaded = commit(store, schema, request, gathered, destination.branch, *author, base=kept)
+            author = Author(destination.actor, destination.message, destination.commit_id)
+            loaded = commit(store, schema, request, gathered, destination.branch, author, base=kept)
             stage.rows = sum(loaded.counts.values())
     except (OutcomeUnknown, RecoveryRequired):
         raise

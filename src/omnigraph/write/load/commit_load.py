@@ -5,7 +5,7 @@ Rows of a load that is to reject are settled against the state they will be comm
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -41,14 +41,40 @@ class Loaded:
     rejects: pa.Table
 
 
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who loads, what they say about it, and what they want its commit to be called; see `Write`."""
+
+    actor: str | None
+    message: str | None = None
+    commit_id: str | None = None
+
+    def write(
+        self,
+        branch: str,
+        prepare: Callable[[Workspace], Prepared[_Accepted]],
+        base: ManifestSnapshot | None,
+        schema: CompiledSchema,
+    ) -> Write[_Accepted]:
+        return Write(
+            branch,
+            WriterKind.LOAD,
+            self.actor,
+            prepare,
+            base,
+            schema=schema.hash,
+            message=self.message,
+            commit_id=self.commit_id,
+        )
+
+
 def commit(
     store: GraphStore,
     schema: CompiledSchema,
     request: LoadRequest,
     gathered: Gathered,
     branch: str,
-    actor: str | None,
-    message: str | None = None,
+    author: Author,
     base: ManifestSnapshot | None = None,
 ) -> Loaded:
     """Write gathered rows as one commit, or raise and write nothing.
@@ -60,19 +86,20 @@ def commit(
     candidates = candidates_of(schema.catalog, request, gathered)
     if request.on_error is OnError.REJECT:
         rejecting = _RejectingLoad(schema.catalog, request, gathered, candidates)
-        prepare = rejecting.prepare
-        done = run(store, Write(branch, WriterKind.LOAD, actor, prepare, base, schema=schema.hash, message=message))
+        done = run(store, author.write(branch, rejecting.prepare, base, schema))
     else:
         try:
             strict = _StrictLoad(schema.catalog, candidates)
-            done = run(
-                store, Write(branch, WriterKind.LOAD, actor, strict.prepare, base, schema=schema.hash, message=message)
-            )
+            done = run(store, author.write(branch, strict.prepare, base, schema))
         except (InvalidRowSet, KeyConflict) as error:
             rejection = Rejection(
                 Workspace(store, store.snapshot(branch)), schema.catalog, candidates, limits.LOAD_COUNTED_VIOLATIONS
             )
             raise placed_error(rejection, gathered, error) from None
+    report: _Accepted | None = done.report
+    if report is None and done.commit is not None:
+        counts = {key: rows.inserted + rows.updated for key, rows in done.commit.rows.items()}
+        return Loaded(done.commit, counts, rejects_table([]))
     return Loaded(done.commit, done.report.counts, rejects_table(done.report.rejected))
 
 
