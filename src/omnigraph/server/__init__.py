@@ -1,0 +1,1 @@
+"""Serves graphs over HTTP."""
