@@ -25,6 +25,7 @@ OmniGraphError
 │   ├── InvalidName
 │   ├── InvalidUri
 │   ├── InvalidTransaction
+│   ├── NotOffered
 │   ├── InvalidRow
 │   │   ├── InvalidRecord
 │   │   ├── MissingValue
@@ -69,13 +70,17 @@ OmniGraphError
 ├── DeniedError
 │   ├── ReadOnly
 │   ├── ExternalBlobDenied
-│   └── PolicyDenied
+│   ├── PolicyDenied
+│   └── Unauthenticated
 ├── LimitError
 │   ├── ResourceLimitExceeded
 │   ├── SumOverflow
-│   └── LockTimeout
+│   ├── LockTimeout
+│   └── TooManyRequests
 ├── StorageError
 │   ├── StoreUnavailable
+│   ├── ServerUnavailable
+│   ├── UnknownAnswer
 │   ├── ExternalBlobUnavailable
 │   ├── CorruptGraph
 │   ├── ForkedProcess
@@ -288,6 +293,15 @@ class InvalidTransaction(InputError):
     """
 
     code = "transaction"
+
+
+class NotOffered(InputError):
+    """A verb or an argument that works on the storage of a graph was used on a graph behind a server.
+
+    Open the graph by its storage address where that can be reached, or leave the argument out.
+    """
+
+    code = "not_offered"
 
 
 class InvalidRow(InputError):
@@ -729,6 +743,15 @@ class PolicyDenied(DeniedError):
     code = "denied.policy"
 
 
+class Unauthenticated(DeniedError):
+    """A server wants a token, and none was given, or it knows no such token.
+
+    Pass `token=…`, or set `OMNIGRAPH_BEARER_TOKEN`.
+    """
+
+    code = "denied.unauthenticated"
+
+
 class LimitError(OmniGraphError):
     """A limit was reached.
 
@@ -774,6 +797,15 @@ class LockTimeout(LimitError):
     code = "limit.lock_timeout"
 
 
+class TooManyRequests(LimitError):
+    """A server has as much to do as it may have, for this actor or for all. The request was not begun.
+
+    Wait as long as `details` says under `retry_after`, in seconds, then send it again.
+    """
+
+    code = "limit.requests"
+
+
 class StorageError(OmniGraphError):
     """The storage failed, or holds something that must not be touched.
 
@@ -790,6 +822,24 @@ class StoreUnavailable(StorageError):
     """
 
     code = "storage.unavailable"
+
+
+class ServerUnavailable(StorageError):
+    """A server cannot be reached, broke off its answer, or is stopping. A write that this is raised for was not done.
+
+    Check the address and the server, then retry.
+    """
+
+    code = "storage.server"
+
+
+class UnknownAnswer(StorageError):
+    """Something answered that does not speak as a server of graphs does: a proxy, a login page, another server.
+
+    Check the address; `details` has the status and, if there was one, the id of the request.
+    """
+
+    code = "storage.answer"
 
 
 class ExternalBlobUnavailable(StorageError):
