@@ -22,6 +22,7 @@ OmniGraphError
 │   ├── BlobRangeError
 │   ├── UnsupportedSchemaChange
 │   ├── ChangeCursorRejected
+│   ├── InvalidRequest
 │   ├── InvalidName
 │   ├── InvalidUri
 │   ├── InvalidTransaction
@@ -74,6 +75,7 @@ OmniGraphError
 │   └── Unauthenticated
 ├── LimitError
 │   ├── ResourceLimitExceeded
+│   ├── QueryTimeout
 │   ├── SumOverflow
 │   ├── LockTimeout
 │   └── TooManyRequests
@@ -93,6 +95,7 @@ OmniGraphError
 │   ├── ProviderUnavailable
 │   ├── ProviderRefused
 │   └── InvalidEmbedding
+├── QueryCancelled
 ├── RecoveryRequired
 ├── OutcomeUnknown
 ├── MissingExtra
@@ -266,6 +269,15 @@ class ChangeCursorRejected(InputError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"change cursor rejected: {reason}", hint="start again from a baseline", reason=reason)
+
+
+class InvalidRequest(InputError):
+    """A server cannot take a request as it was sent: its body, a header, its method or its address.
+
+    Correct the request; the message names the place.
+    """
+
+    code = "request"
 
 
 class InvalidName(InputError):
@@ -779,6 +791,18 @@ class ResourceLimitExceeded(LimitError):
         )
 
 
+class QueryTimeout(LimitError):
+    """A query took longer than its caller allows; `details` has the seconds. Nothing changed.
+
+    Allow more time, or ask for less: a condition, fewer hops, a `limit`.
+    """
+
+    code = "limit.query_timeout"
+
+    def __init__(self, seconds: float, *, hint: str | None = None) -> None:
+        super().__init__(f"the query took longer than the {seconds:g} seconds it may take", hint=hint, seconds=seconds)
+
+
 class SumOverflow(LimitError):
     """The exact sum of integers needs more than the 64 bits of its column.
 
@@ -948,6 +972,15 @@ class InvalidEmbedding(EmbeddingError):
     """
 
     code = "embedding.invalid"
+
+
+class QueryCancelled(OmniGraphError):
+    """A query was stopped because its caller did not want it any more: `is_cancelled` said so. Nothing changed.
+
+    Ask again if the answer is wanted after all.
+    """
+
+    code = "cancelled"
 
 
 class RecoveryRequired(OmniGraphError):

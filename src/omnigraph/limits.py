@@ -64,6 +64,17 @@ def engine_cache_bytes() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
 
 
+def query_bytes() -> int:
+    """Memory that the bindings and values of one query may take (``OMNIGRAPH_QUERY_BYTES``); a quarter of the machine's.
+
+    A step that would take more is refused before it begins.
+    """
+    given = os.environ.get("OMNIGRAPH_QUERY_BYTES")
+    if given:
+        return int(given)
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+
+
 def external_blob_bases() -> str:
     """The addresses below which blobs may lie outside of a graph (``OMNIGRAPH_EXTERNAL_BLOBS``); none by default."""
     return os.environ.get("OMNIGRAPH_EXTERNAL_BLOBS", "")
@@ -452,3 +463,55 @@ NAME_COMPARED_CHARACTERS: Final = 128
 
 #: Decisions that a policy remembers; one is asked for each type of a graph.
 POLICY_DECISIONS: Final = 8_192
+
+# server; each can be set in `server.yaml`
+
+#: Bytes of a JSON body, and of one with rows to load, as the HTTP contract says.
+JSON_BODY_BYTES: Final = 1024**2
+LOAD_BODY_BYTES: Final = 32 * 1024**2
+
+#: Bytes of a body that are kept in memory; the rest of a larger one goes to a temporary file.
+BODY_SPOOL_BYTES: Final = 4 * 1024**2
+
+#: Bytes of all headers and of the address of one request.
+HEADER_BYTES: Final = 64 * 1024
+
+#: Milliseconds of one query, rows and bytes of its result, unless the server or the request says less.
+SERVER_QUERY_MS: Final = 60_000
+SERVER_RESULT_ROWS: Final = 5_000_000
+SERVER_RESULT_BYTES: Final = 512 * 1024**2
+
+#: Running writes of one actor, and the bytes of their bodies.
+ACTOR_WRITES: Final = 16
+ACTOR_BYTES: Final = 4 * 1024**3
+
+#: Threads for writes. They wait in line for a branch together, so more of them make larger groups.
+WRITE_THREADS: Final = 64
+
+#: Requests that may wait for a thread, for reads and for writes. More would wait longer than clients do.
+WAITING_REQUESTS: Final = 512
+
+#: Answers that are written while they are sent, each on a thread of its own.
+STREAM_THREADS: Final = 64
+
+#: Exports of the whole process, and milliseconds that one more waits for a place.
+EXPORT_STREAMS: Final = 8
+EXPORT_WAIT_MS: Final = 250
+
+#: Bytes of a stream that go to the client at a time, and how many such pieces wait for it.
+STREAM_PIECE_BYTES: Final = 64 * 1024
+STREAM_PIECES: Final = 8
+
+#: Seconds for a body to arrive, for a client to take the next piece, and for running requests to end on a stop.
+BODY_SECONDS: Final = 60
+STALL_SECONDS: Final = 60
+DRAIN_SECONDS: Final = 30
+
+#: An answer that is shorter is not compressed.
+COMPRESSED_FROM_BYTES: Final = 1024
+
+#: Bytes of a file of tokens, and of the answer of a secret store.
+TOKEN_FILE_BYTES: Final = 4 * 1024**2
+
+#: Log records that wait to be written; the server does not wait for whoever reads its log.
+LOG_RECORDS: Final = 10_000

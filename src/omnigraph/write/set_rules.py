@@ -253,7 +253,7 @@ def error_of(type_: NodeType | EdgeType, violation: Mapping[str, Any]) -> OmniGr
         case SetRule.REPEATED_ID | SetRule.EXISTING_ID:
             kind = "node" if isinstance(type_, NodeType) else "edge"
             message = f"{kind} type '{name}' already has this id"
-            return KeyConflict(message, hint=f"id '{value}'", type=name, id=value, row=row)
+            return KeyConflict(message, hint=f"id '{value}'", kind=kind, type=name, id=value, row=row)
         case SetRule.UNIQUE:
             label, holders = column_label(name, tuple(violation["columns"])), [violation["other"], violation["id"]]
             message = f"@unique violation on {label}: value '{value}' held by '{holders[0]}' and '{holders[1]}'"
