@@ -800,7 +800,7 @@ class QueryTimeout(LimitError):
     code = "limit.query_timeout"
 
     def __init__(self, seconds: float, *, hint: str | None = None) -> None:
-        super().__init__(f"the query took longer than the {seconds:g} seconds it may take", hint=hint, seconds=seconds)
+        super().__init__(f"the query took longer than the {seconds} seconds it may take", hint=hint, seconds=seconds)
 
 
 class SumOverflow(LimitError):

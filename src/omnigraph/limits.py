@@ -65,7 +65,7 @@ def engine_cache_bytes() -> int:
 
 
 def query_bytes() -> int:
-    """Memory that the bindings and values of one query may take (``OMNIGRAPH_QUERY_BYTES``); a quarter of the machine's.
+    """Memory for bindings and values of one query (``OMNIGRAPH_QUERY_BYTES``); a quarter of the machine's.
 
     A step that would take more is refused before it begins.
     """
@@ -515,3 +515,61 @@ TOKEN_FILE_BYTES: Final = 4 * 1024**2
 
 #: Log records that wait to be written; the server does not wait for whoever reads its log.
 LOG_RECORDS: Final = 10_000
+
+# client
+
+#: How often a call to a server is tried, and for how many seconds in all; a restart of a server fits in.
+CLIENT_ATTEMPTS: Final = 9
+CLIENT_RETRY_SECONDS: Final = 30.0
+
+#: Seconds before the second attempt, twice as many before each further one, up to a bound; half of it is random.
+CLIENT_BACKOFF_SECONDS: Final = 0.1
+CLIENT_LONGEST_BACKOFF_SECONDS: Final = 4.0
+
+#: Seconds to connect, for the next bytes of an answer, and until bytes that are sent are taken. A load or a merge
+#: answers when it is done.
+CLIENT_CONNECT_SECONDS: Final = 10.0
+CLIENT_READ_SECONDS: Final = 600.0
+CLIENT_WRITE_SECONDS: Final = 120.0
+
+#: Connections of one handle at the same time, and of those how many are kept open while nobody uses them.
+CLIENT_CONNECTIONS: Final = 64
+CLIENT_IDLE_CONNECTIONS: Final = 16
+CLIENT_IDLE_SECONDS: Final = 30.0
+
+#: Bytes of an error answer that are read.
+CLIENT_ERROR_BYTES: Final = 64 * 1024**2
+
+#: Bytes of a file that are sent at a time.
+CLIENT_PIECE_BYTES: Final = 1024**2
+
+#: Bytes of the source of one load that a server takes as parts; they go to a temporary file there.
+LOAD_PARTS_BYTES: Final = 64 * 1024**3
+
+# agents
+
+#: Rows and changes of one answer to an agent unless it asks for more, the most that it can ask for, and bytes of one
+#: answer. Whatever is answered fills the memory that the agent thinks with.
+MCP_ROWS: Final = 200
+MCP_MOST_ROWS: Final = 10_000
+MCP_ANSWER_BYTES: Final = 256 * 1024
+
+#: Commits of one answer to an agent, and the most that it can ask for.
+MCP_COMMITS: Final = 50
+MCP_MOST_COMMITS: Final = 1_000
+
+#: Names of branches or graphs, conflicts of a merge, hits of a search and hops around them in one answer to an agent.
+MCP_MOST_NAMES: Final = 1_000
+MCP_CONFLICTS: Final = 50
+MCP_MOST_HITS: Final = 100
+MCP_MOST_HOPS: Final = 5
+
+#: Sessions of one agent at a graph of a server, and seconds after which one that is not used ends.
+MCP_SESSIONS: Final = 64
+MCP_IDLE_SECONDS: Final = 1_800
+
+#: Bytes of one message of an agent.
+MCP_MESSAGE_BYTES: Final = 4 * 1024**2
+
+#: Calls of one agent over stdio that are worked on at once.
+MCP_THREADS: Final = 8

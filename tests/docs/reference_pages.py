@@ -138,6 +138,11 @@ SETTINGS = {
         "a quarter of the memory",
         "Bytes that queries of a process keep between each other: columns, keys and topology.",
     ),
+    "OMNIGRAPH_QUERY_BYTES": (
+        "a quarter of the memory",
+        "Bytes that the bindings and values of one query may take, unless it says `max_bytes`. A step that would take "
+        "more is refused.",
+    ),
     "OMNIGRAPH_METADATA_BYTES": (
         "16777216",
         "Bytes that Lance keeps of versions and file footers, per open graph. A footer takes about 4 kB; a graph with "

@@ -15,7 +15,7 @@ import pytest
 from tests.support.source_tree import ROOT, Source, python_sources
 
 BASE = {"choices", "errors", "given", "ids", "integers", "limits", "tokenizer"}
-INSIDE = BASE | {"failpoints", "logs", "lru", "progress", "text_hash"}
+INSIDE = BASE | {"failpoints", "logs", "lru", "progress", "read_budget", "text_hash"}
 ROOMS_OF_GRAPH = {"schema_registry", "history", "upkeep", "embed", "engine", "write", "storage", "query", "schema"}
 FRONT_DOOR = "omnigraph"
 
@@ -32,6 +32,7 @@ MAY_KNOW: dict[str, set[str]] = {
     "logs": set(),
     "lru": set(),
     "progress": set(),
+    "read_budget": {"errors", "given", "limits"},
     "text_hash": set(),
     "tokenizer": set(),
     # who may do what knows nothing of storage

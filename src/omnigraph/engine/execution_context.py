@@ -28,6 +28,7 @@ from omnigraph.query.typed import (
     TextVector,
     Variable,
 )
+from omnigraph.read_budget import UNBOUNDED, ReadBudget
 from omnigraph.schema.arrow import id_text
 
 if TYPE_CHECKING:
@@ -60,12 +61,13 @@ class ExecutionTrace:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionContext:
-    """One run of one query: its snapshot, its parameters, its instant, and who wants to know what it did."""
+    """One run of one query: its snapshot, parameters, instant and bounds, and who wants to know what it did."""
 
     view: GraphView
     params: Mapping[str, Any]
     now: datetime
     trace: ExecutionTrace | None = None
+    budget: ReadBudget = UNBOUNDED
     searches: dict[tuple[str, str], TextSearch] = field(default_factory=dict)
     ranking: dict[Rank, Any] = field(default_factory=dict)  # the best rows of the ranked variable, once they are known
 

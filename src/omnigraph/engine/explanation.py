@@ -14,6 +14,7 @@ from omnigraph.query.plan import Plan
 from omnigraph.query.plan.explain import PlanLine, lines_of
 from omnigraph.query.plan.logical_plan import NodeScan, Step
 from omnigraph.query.typed import TypedQuery
+from omnigraph.read_budget import UNBOUNDED, ReadBudget
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,9 @@ class Explanation:
         return {"steps": steps, "row_count": self.rows, "seconds": self.seconds}
 
 
-def explain(view: GraphView, query: TypedQuery, params: dict[str, Any] | None) -> Explanation:
+def explain(
+    view: GraphView, query: TypedQuery, params: dict[str, Any] | None, budget: ReadBudget = UNBOUNDED
+) -> Explanation:
     """Show the plan of a query; with parameters also run it."""
     plan = plan_query(view, view.catalog, query)
 
@@ -65,7 +68,7 @@ def explain(view: GraphView, query: TypedQuery, params: dict[str, Any] | None) -
         return Explanation(plan, lines)
     trace = ExecutionTrace()
     began = time.perf_counter()
-    table = run_plan(view, plan, params, trace)
+    table = run_plan(view, plan, params, trace, budget=budget)
     seconds = time.perf_counter() - began
     place = {id(line.step): number for number, line in enumerate(lines) if line.step is not None}
     measured = {place[id(step)]: (rows, taken) for step, rows, taken in trace.steps if id(step) in place}

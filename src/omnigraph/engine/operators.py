@@ -38,6 +38,7 @@ def run_steps(context: ExecutionContext, steps: tuple[Step, ...], start: Binding
     bindings = start
     for step in steps:
         began = time.perf_counter()
+        context.budget.check()
         bindings = run_step(context, step, bindings)
         if context.trace is not None:
             context.trace.finished(step, bindings.length, time.perf_counter() - began)

@@ -29,6 +29,7 @@ from omnigraph.query.plan import Plan, build_plan, optimise
 from omnigraph.query.plan.estimate import Estimator
 from omnigraph.query.plan.logical_plan import Statistics
 from omnigraph.query.typed import TextVector, TypedQuery
+from omnigraph.read_budget import UNBOUNDED, ReadBudget
 from omnigraph.schema.catalog import Catalog
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.manifest import ManifestSnapshot
@@ -49,16 +50,22 @@ def run_plan(
     params: Mapping[str, Any],
     trace: ExecutionTrace | None = None,
     now: datetime | None = None,
+    budget: ReadBudget = UNBOUNDED,
 ) -> pa.Table:
     """Run a plan on a snapshot. All of it sees one state and one instant, by default this one."""
     moment = now or ids.now()
     instant = moment.replace(microsecond=moment.microsecond // 1_000 * 1_000)
-    context = ExecutionContext(view, params, instant, trace)
+    context = ExecutionContext(view, params, instant, trace, budget)
     if plan.factorized is not None:
         from omnigraph.engine.arranged_result import finish_tree
 
-        return finish_tree(context, plan)
-    return finish(context, plan, run_steps(context, plan.steps, BindingTable(1)))
+        found = finish_tree(context, plan)
+    else:
+        found = finish(context, plan, run_steps(context, plan.steps, BindingTable(1)))
+    budget.require_rows(found.num_rows)
+    if budget.max_bytes is not None:
+        budget.hold(found.nbytes)
+    return found
 
 
 def _left_out(asked: list[tuple[TextVector, str]]) -> list[tuple[float, ...]]:
@@ -81,6 +88,7 @@ class ReadRequest:
     params: Mapping[str, object] | None
     snapshot: ManifestSnapshot
     at: str | int | datetime | None = None
+    budget: ReadBudget = UNBOUNDED
 
 
 class QueryRunner:
@@ -113,7 +121,7 @@ class QueryRunner:
         compiled = self._compile(request.source, request.name, view.catalog)
         params = bind_params(compiled.query, request.params, self._embedder)
         return Result(
-            run_plan(view, compiled.plan(view), params),
+            run_plan(view, compiled.plan(view), params, budget=request.budget),
             compiled.names,
             query_name=compiled.query.name,
             branch=snapshot.branch,
@@ -128,7 +136,7 @@ class QueryRunner:
         view = self.view(request.snapshot)
         query = self._compile(request.source, request.name, view.catalog).query
         if run:
-            return explain(view, query, bind_params(query, request.params, self._embedder))
+            return explain(view, query, bind_params(query, request.params, self._embedder), request.budget)
         if request.params:
             bind_params(query, request.params, _left_out)
         return explain(view, query, None)

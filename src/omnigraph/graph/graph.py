@@ -21,6 +21,7 @@ from omnigraph.graph.snapshot import Snapshot
 from omnigraph.history.control import Branches, Commits
 from omnigraph.history.state_at import At, Target, asked_state, at_state, get_commit, moment_of, snapshot_of
 from omnigraph.ids import commit_message, known_branch
+from omnigraph.read_budget import ReadBudget, read_budget
 from omnigraph.schema.catalog import Catalog
 from omnigraph.schema.compiled_schema import CompiledSchema, compile_schema
 from omnigraph.schema_registry import RowSchema, SchemaRegistry
@@ -213,6 +214,10 @@ class Graph:
         *,
         branch: str | None = None,
         at: At | None = None,
+        timeout: float | timedelta | None = None,
+        max_rows: int | None = None,
+        max_bytes: int | None = None,
+        is_cancelled: Callable[[], bool] | None = None,
     ) -> Result:
         """Run a read query on one consistent state.
 
@@ -222,16 +227,24 @@ class Graph:
             params: values by name without ``$``.
             branch: the branch to read; None means main. A commit must be in the history of a branch that is named.
             at: a commit id, ``tag:NAME``, a manifest version or a time; None reads the newest state.
+            timeout: seconds, or a ``timedelta``, after which it is stopped.
+            max_rows: the most rows that it may return.
+            max_bytes: the most bytes that its rows may take, and what is held on the way to them; by default a quarter
+                of the memory (``OMNIGRAPH_QUERY_BYTES``).
+            is_cancelled: asked many times a second; the query is stopped when it says True.
 
         Raises:
             CommitNotFound: there is no such commit, or it is not in the history of the branch that was named.
+            QueryTimeout, QueryCancelled: it was stopped.
+            ResourceLimitExceeded: it would return, or hold, more than it may.
 
         Example:
             >>> text = "query q($h: String) { match { $p: Person { handle: $h } } return { $p.name as name } }"
             >>> graph.query(text, {"h": "ana"}).rows()
             [{'name': 'Ana'}]
         """
-        request = self._read_request(source, *given.named_query(name, params), branch, at)
+        budget = read_budget(timeout, max_rows, max_bytes, is_cancelled)
+        request = self._read_request(source, *given.named_query(name, params), branch, at, budget)
         return self._read(
             request.snapshot, branch, at, lambda snapshot: self._reads.run(replace(request, snapshot=snapshot))
         )
@@ -245,6 +258,9 @@ class Graph:
         limit: int = 10,
         branch: str | None = None,
         at: At | None = None,
+        timeout: float | timedelta | None = None,
+        max_bytes: int | None = None,
+        is_cancelled: Callable[[], bool] | None = None,
     ) -> SearchResult:
         """Find nodes of any type by words, in all texts that have an index.
 
@@ -258,6 +274,7 @@ class Graph:
             limit: the most hits.
             branch: the branch to read; None means main.
             at: a commit id, ``tag:NAME``, a manifest version or a time; None reads the newest state.
+            timeout, max_bytes, is_cancelled: as in `query`.
 
         Raises:
             TypeNotFound: there is no such node type.
@@ -271,9 +288,10 @@ class Graph:
         from omnigraph.engine.search.search_result import SearchResult
 
         request = SearchRequest.of(words, types, hops, limit)
+        budget = read_budget(timeout, None, max_bytes, is_cancelled)
 
         def searched(snapshot: ManifestSnapshot) -> SearchResult:
-            hits = search_graph(self._reads.view(snapshot), request)
+            hits = search_graph(self._reads.view(snapshot), request, budget)
             return SearchResult(request.words, tuple(hits), snapshot.branch, self._store.head_id(snapshot))
 
         return self._read(self.internals.snapshot(branch, at), branch, at, searched)
@@ -287,8 +305,15 @@ class Graph:
         branch: str | None = None,
         at: At | None = None,
         run: bool = False,
+        timeout: float | timedelta | None = None,
+        max_rows: int | None = None,
+        max_bytes: int | None = None,
+        is_cancelled: Callable[[], bool] | None = None,
     ) -> Explanation:
         """The plan of a read query, as text with ``str()``; with ``run`` also what each step did.
+
+        Args:
+            timeout, max_rows, max_bytes, is_cancelled: bounds of the run, as in `query`.
 
         Example:
             >>> graph.explain("query q() { match { $p: Person } return { $p.name } }")
@@ -296,7 +321,9 @@ class Graph:
             return $p.name as p.name
             rules: ...
         """
-        return self._reads.explain(self._read_request(source, *given.named_query(name, params), branch, at), run=run)
+        budget = read_budget(timeout, max_rows, max_bytes, is_cancelled)
+        request = self._read_request(source, *given.named_query(name, params), branch, at, budget)
+        return self._reads.explain(request, run=run)
 
     def lint(self, source: str | Path) -> LintReport:
         """Check every query of a text against the schema without running it.
@@ -378,6 +405,8 @@ class Graph:
         if_commit: str | None = None,
         message: str | None = None,
         commit_id: str | None = None,
+        timeout: float | timedelta | None = None,
+        is_cancelled: Callable[[], bool] | None = None,
     ) -> MutationResult:
         """Run a write query as one commit: all its statements or none.
 
@@ -393,9 +422,12 @@ class Graph:
             commit_id: a new ULID (`omnigraph.new_commit_id`) that the commit shall have. If the branch has it already,
                 nothing is done, and the answer is that of the first time: so a write whose answer was lost can be sent
                 again.
+            timeout, is_cancelled: stop it while it waits for others or looks for rows, as in `query`. Once the commit
+                has begun, it is finished.
 
         Raises:
             PreconditionFailed: ``if_commit`` is not the head.
+            QueryTimeout, QueryCancelled: it was stopped; nothing was written.
 
         Example:
             >>> graph.mutate("query add($h: String) { insert Person { handle: $h, name: $h } }", {"h": "cy"})
@@ -407,7 +439,9 @@ class Graph:
         if not isinstance(name, str | None):
             name, params = given.named_query(name, params)
         said, known = commit_message(message), ids.given_commit_id(commit_id)
-        request = MutationRequest(source, name, params, known_branch(branch), self._actor, if_commit, said, known)
+        budget = read_budget(timeout, None, None, is_cancelled)
+        to = known_branch(branch)
+        request = MutationRequest(source, name, params, to, self._actor, if_commit, said, known, budget)
         return mutate(self._writer("change", request.branch), self._schemas, request)
 
     def load(
@@ -1030,11 +1064,12 @@ class Graph:
         params: Mapping[str, object] | None,
         branch: str | None,
         at: At | None,
+        budget: ReadBudget,
     ) -> ReadRequest:
         from omnigraph.engine.query_runner import ReadRequest
 
         moment = moment_of(at) if at is not None else None
-        return ReadRequest(source, name, params, self.internals.snapshot(branch, moment), moment)
+        return ReadRequest(source, name, params, self.internals.snapshot(branch, moment), moment, budget)
 
     def _read(
         self, asked: ManifestSnapshot, branch: str | None, at: At | None, read: Callable[[ManifestSnapshot], _Read]

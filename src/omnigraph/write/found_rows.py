@@ -50,7 +50,7 @@ def ids_of_pattern(
 ) -> pa.Array:
     """What a read of ids gives on a state under pending rows and removed ids, by table key; each id once."""
     view = PendingView(workspace, catalog, {key: UnwrittenRows(*each) for key, each in pending.items()})
-    found = run_plan(view, plan_query(view, catalog, read), values.params, now=values.now)
+    found = run_plan(view, plan_query(view, catalog, read), values.params, now=values.now, budget=values.budget)
     return found.column(0).combine_chunks().drop_null()  # an optional part may have found nothing
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph import failpoints, ids, limits
-from omnigraph.errors import OmniGraphError, StorageError
+from omnigraph.errors import OmniGraphError, QueryCancelled, QueryTimeout, StorageError
 from omnigraph.schema_registry import SchemaRegistry
 from omnigraph.storage.commit.preparation import CommitDraft, Prepared, Workspace
 from omnigraph.storage.commit.protocol import Drifted, Write, run
@@ -34,6 +34,9 @@ from omnigraph.write.independence import Footprint, footprint_of, written_ids
 from omnigraph.write.mutate import Affected, Mutation, MutationDraft, mutation_of, result_of
 from omnigraph.write.mutation_result import MutationRequest, MutationResult
 from omnigraph.write.stage_changes import StagedChanges, stage_changes, typed_changes
+
+#: So often a write in the line looks whether its time is over, in seconds.
+_LOOK_SECONDS = 0.05
 
 
 def mutate(store: GraphStore, schemas: SchemaRegistry, request: MutationRequest) -> MutationResult:
@@ -135,11 +138,25 @@ class _Line:
                 self._is_led = waiting.leads = True
                 return True
         try:
-            waiting.decided.wait()
+            if not waiting.request.budget.can_stop:
+                waiting.decided.wait()
+            while not waiting.decided.wait(_LOOK_SECONDS):
+                self._withdraw(waiting)
         except BaseException:
             self._leave(waiting)
             raise
         return waiting.leads
+
+    def _withdraw(self, waiting: _Waiting) -> None:
+        """A write whose time is over goes away. One that others took along already is answered by them."""
+        try:
+            waiting.request.budget.check()
+        except (QueryTimeout, QueryCancelled):
+            with self._lock:
+                if waiting.leads or waiting not in self._waiting:
+                    return
+                self._waiting.remove(waiting)
+            raise
 
     def _leave(self, waiting: _Waiting) -> None:
         """An interrupted thread goes away. What others took along already is out of its hands."""

@@ -37,6 +37,7 @@ from omnigraph.query.typed import (
     UpdateNode,
 )
 from omnigraph.query.typed.walk import tables_of
+from omnigraph.read_budget import ReadBudget
 from omnigraph.schema.arrow import table_schema
 from omnigraph.schema.catalog import Catalog, EdgeType, NodeType, PropertyType, Scalar
 from omnigraph.schema.compiled_schema import CompiledSchema
@@ -66,7 +67,7 @@ _CHECKED_CHARACTERS = 65_536
 def mutation_of(schemas: SchemaRegistry, request: MutationRequest) -> Mutation:
     """The write that a caller asks for, as a function of a state."""
     text, file = text_of(request.source, ".gq")
-    return Mutation(schemas, text, file, request.name, request.params, _this_millisecond())
+    return Mutation(schemas, text, file, request.name, request.params, _this_millisecond(), request.budget)
 
 
 def result_of(request: MutationRequest, commit: Commit | None, affected: Affected) -> MutationResult:
@@ -144,6 +145,7 @@ class Mutation:
     name: str | None
     params: Mapping[str, object] | None
     now: datetime
+    budget: ReadBudget
 
     def prepare(self, workspace: Workspace) -> Prepared[Affected]:
         draft = self.draft(workspace)
@@ -156,9 +158,10 @@ class Mutation:
         """Run the statements on a state."""
         schema = self.schemas.of(workspace.snapshot)
         mutation = self._checked(self.schemas.of(workspace.store.named(workspace.snapshot)))
-        values = MutationValues(bind_params(mutation, self.params), self.now)
+        values = MutationValues(bind_params(mutation, self.params), self.now, self.budget)
         pending = PendingMutation(workspace, schema.catalog, values)
         for statement in mutation.statements:
+            self.budget.check()
             pending.run(statement)
         reads = read_by(schema.catalog, mutation)
         reach = _reach(schema.catalog, mutation, values) if reads else Reach(frozenset(), frozenset())

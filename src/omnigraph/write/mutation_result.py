@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from omnigraph.read_budget import UNBOUNDED, ReadBudget
 from omnigraph.storage.metadata.manifest import Commit
 
 
@@ -55,6 +56,7 @@ class MutationRequest:
     if_commit: str | None
     message: str | None = None
     commit_id: str | None = None
+    budget: ReadBudget = UNBOUNDED
 
 
 def _commit_id(commit: Commit | None) -> str:

@@ -19,6 +19,7 @@ from omnigraph.errors import InternalError, InvalidRow, ParameterError
 from omnigraph.integers import INTEGER_BOUNDS
 from omnigraph.query.temporal import to_days, to_millis
 from omnigraph.query.typed import Constant, ConstantValue, KeyId, MutationValue, Now, ParamRef, RowTest
+from omnigraph.read_budget import UNBOUNDED, ReadBudget
 from omnigraph.schema.arrow import arrow_type, canonical_text, id_text
 from omnigraph.schema.catalog import EdgeType, NodeType, PropertyType, Scalar
 from omnigraph.storage.tables.filters import ColumnFilter, compare, equals
@@ -28,10 +29,15 @@ from omnigraph.write.row_rules import missing_value
 
 @dataclass(frozen=True, slots=True)
 class MutationValues:
-    """What the names of a mutation stand for: its parameters, and the one instant of ``now()``."""
+    """What the names of a mutation stand for: its parameters, and the one instant of ``now()``.
+
+    Attributes:
+        budget: how long the look for rows may last.
+    """
 
     params: Mapping[str, ConstantValue]
     now: datetime
+    budget: ReadBudget = UNBOUNDED
 
     def of(self, value: MutationValue) -> ConstantValue:
         match value:

@@ -25,6 +25,7 @@ from omnigraph.engine.search.text_search import TextSearch
 from omnigraph.engine.table_rows import TableRows
 from omnigraph.errors import InputError, TypeNotFound
 from omnigraph.ids import did_you_mean
+from omnigraph.read_budget import UNBOUNDED, ReadBudget
 from omnigraph.schema.catalog import Catalog, NodeType
 from omnigraph.schema.index_plan import IndexKind, index_plan
 
@@ -66,19 +67,26 @@ def _at_most(number: int, most: int, what: str) -> int:
     return number
 
 
-def search_graph(view: GraphView, request: SearchRequest) -> list[SearchHit]:
+def search_graph(view: GraphView, request: SearchRequest, budget: ReadBudget = UNBOUNDED) -> list[SearchHit]:
     """The best hits, in order.
 
     Raises:
         TypeNotFound: there is no such node type.
         InputError: no type, or not this one, has a full-text index.
     """
-    found = [_ranked(view, node, columns, request) for node, columns in searched_types(view.catalog, request.types)]
+    found = []
+    for node, columns in searched_types(view.catalog, request.types):
+        budget.check()
+        found.append(_ranked(view, node, columns, request))
     table = pa.concat_tables([each.table() for each in found])
     first = [("score", "descending"), ("bm25", "descending"), ("type", "ascending"), ("id", "ascending")]
     best = table.take(pc.sort_indices(table, sort_keys=first)[: request.limit])
     by_type = {each.node.name: each for each in found}
-    return [by_type[row["type"]].hit(view, row, request) for row in best.to_pylist()]
+    hits = []
+    for row in best.to_pylist():
+        budget.check()
+        hits.append(by_type[row["type"]].hit(view, row, request))
+    return hits
 
 
 def searched_types(catalog: Catalog, names: Sequence[str] | None) -> list[tuple[NodeType, tuple[str, ...]]]:
