@@ -123,6 +123,7 @@ class Operation:
         media_types: other forms in which the answer can be had.
         pool: where it runs.
         admitted: counted among the running writes of its actor.
+        writes: whether one call writes, where the path does not say it; such a call runs with the writes and is counted.
         weight: bytes that admission counts for a call; by default those of the body.
         body_limit: most bytes of the body.
         statuses: statuses of errors that it can answer with, besides those that every operation has.
@@ -145,6 +146,7 @@ class Operation:
     media_types: tuple[str, ...] = ()
     pool: Pool = "read"
     admitted: bool = False
+    writes: Callable[[Call], bool] | None = None
     weight: Callable[[Call], int] | None = None
     body_limit: int | None = None
     statuses: tuple[int, ...] = ()

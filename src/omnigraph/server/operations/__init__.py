@@ -3,5 +3,20 @@
 from __future__ import annotations
 
 from omnigraph.server.operation import Operation
+from omnigraph.server.operations.branch_routes import BRANCH_ROUTES
+from omnigraph.server.operations.commit_routes import COMMIT_ROUTES
+from omnigraph.server.operations.load_routes import LOAD_ROUTES
+from omnigraph.server.operations.mutation_routes import MUTATION_ROUTES
+from omnigraph.server.operations.query_routes import QUERY_ROUTES
+from omnigraph.server.operations.schema_routes import SCHEMA_ROUTES
+from omnigraph.server.operations.state_routes import STATE_ROUTES
 
-OPERATIONS: tuple[Operation, ...] = ()
+OPERATIONS: tuple[Operation, ...] = (
+    *STATE_ROUTES,
+    *QUERY_ROUTES,
+    *MUTATION_ROUTES,
+    *LOAD_ROUTES,
+    *SCHEMA_ROUTES,
+    *BRANCH_ROUTES,
+    *COMMIT_ROUTES,
+)
