@@ -27,3 +27,9 @@ EMBEDDING = logging.getLogger("omnigraph.embedding")
 
 #: Policy files that were read again, or could not be; records of the audit log that were lost.
 POLICY = logging.getLogger("omnigraph.policy")
+
+#: Calls of agents that failed for reasons that are not theirs, under the ids of their requests.
+MCP = logging.getLogger("omnigraph.mcp")
+
+#: A server: graphs that were opened or could not be, tokens that were read again, failures of requests.
+SERVER = logging.getLogger("omnigraph.server")

@@ -1,0 +1,106 @@
+"""The connection below a request: whether the client is still there, and how to send and to break off."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from prometheus_client import Counter
+
+from omnigraph import limits
+from omnigraph.errors import OmniGraphError
+from omnigraph.logs import SERVER
+from omnigraph.server.answer_stream import Exchange, StreamedReply
+from omnigraph.server.asgi import ClientGone, Request
+from omnigraph.server.replies import Reply
+
+#: Name under which a connection says how it is broken off.
+ABORT = "omnigraph.abort"
+
+#: A request that takes longer is watched for its client to leave.
+_WATCH_AFTER = 0.05
+
+
+class Watcher:
+    """Cancels the work of a request whose client goes away. The body must have been read."""
+
+    def __init__(self, request: Request, exchange: Exchange) -> None:
+        self._request, self._exchange = request, exchange
+        self._task: asyncio.Task[None] | None = None
+        self._timer = asyncio.get_running_loop().call_later(_WATCH_AFTER, self._start)
+
+    def stop(self) -> None:
+        self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+
+    def _start(self) -> None:
+        self._task = asyncio.create_task(self._watch())
+
+    async def _watch(self) -> None:
+        while (await self._request.receive())["type"] != "http.disconnect":
+            pass
+        self._exchange.cancel()
+
+
+async def send_reply(request: Request, reply: Reply, stall_seconds: float) -> None:
+    """Send a whole answer. A client that does not take it is cut off."""
+    length = len(reply.body) if reply.length is None else reply.length
+    if reply.status == 304:
+        request.scope["method"] = "HEAD"  # the length is that of the full value, and no body follows
+    reply.headers.append((b"content-length", b"%d" % length))
+    await _begin(request, reply)
+    body = b"" if request.scope["method"] == "HEAD" else reply.body
+    if len(body) <= limits.STREAM_PIECE_BYTES:
+        await request.send({"type": "http.response.body", "body": body})
+        return
+    try:
+        for start in range(0, len(body), limits.STREAM_PIECE_BYTES):
+            end = start + limits.STREAM_PIECE_BYTES
+            async with asyncio.timeout(stall_seconds):
+                piece = {"type": "http.response.body", "body": body[start:end], "more_body": end < len(body)}
+                await request.send(piece)
+    except TimeoutError:
+        await break_off(request)
+
+
+async def send_stream(
+    request: Request, exchange: Exchange, stream: StreamedReply, stall_seconds: float, counter: Counter
+) -> None:
+    """Send a stream piece by piece, and count its bytes. One that fails breaks the connection off, so that nobody takes a
+    part for the whole."""
+    if stream.head.length is not None:
+        stream.head.headers.append((b"content-length", b"%d" % stream.head.length))
+    try:
+        await _begin(request, stream.head)
+        while (piece := await stream.pieces.get()) is not None:
+            if isinstance(piece, BaseException):
+                raise piece
+            async with asyncio.timeout(stall_seconds):
+                await request.send({"type": "http.response.body", "body": piece, "more_body": True})
+            counter.inc(len(piece))
+            stream.permits.release()
+        await request.send({"type": "http.response.body", "body": b""})
+    except BaseException as error:
+        exchange.cancel()
+        await break_off(request)
+        if not isinstance(error, ClientGone | TimeoutError | OmniGraphError):
+            raise
+        SERVER.warning("request %s: the answer was broken off: %s", request.id, type(error).__name__)
+
+
+async def break_off(request: Request) -> None:
+    """Close the connection at once, without what is still to be sent."""
+    abort = request.scope.get("extensions", {}).get(ABORT)
+    if abort is not None:
+        abort()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(1):
+                while (await request.receive())["type"] != "http.disconnect":
+                    pass
+
+
+async def _begin(request: Request, head: Reply) -> None:
+    request.status = head.status
+    head.headers.append((b"x-request-id", request.id.encode()))
+    await request.send({"type": "http.response.start", "status": head.status, "headers": head.headers})

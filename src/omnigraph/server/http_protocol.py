@@ -1,0 +1,100 @@
+"""The HTTP connection of the server: uvicorn's, with limits that it lacks.
+
+Headers are bounded while they arrive, a connection that sends no whole request is closed, one that takes nothing is broken
+off, and a request can break off its connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from omnigraph.errors import ResourceLimitExceeded
+from omnigraph.server.connection import ABORT
+from omnigraph.server.server_limits import ServerLimits
+from omnigraph.wire.problems import problem_of
+
+
+class TooLongHead(Exception):
+    """The headers of a request are longer than they may be."""
+
+
+def http_protocol(limits: ServerLimits) -> type[HttpToolsProtocol]:
+    """The class of connections with the limits of one server."""
+
+    class BoundProtocol(LimitedProtocol):
+        allowed = limits
+
+    return BoundProtocol
+
+
+class LimitedProtocol(HttpToolsProtocol):
+    """One connection."""
+
+    allowed: ServerLimits = ServerLimits()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._head_bytes = 0
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget_head()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._head_timer is None and (self.cycle is None or self.cycle.response_complete):
+            self._await_head()
+        super().data_received(data)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._head_bytes = 0
+        scope: dict[str, Any] = self.scope  # type: ignore[assignment]
+        scope["extensions"] = {ABORT: self.transport.abort}
+
+    def on_url(self, url: bytes) -> None:
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._count(len(name) + len(value))
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._forget_head()
+        super().on_headers_complete()
+
+    def timeout_keep_alive_handler(self) -> None:
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()  # the client did not even take its last answer
+        else:
+            super().timeout_keep_alive_handler()
+
+    def _count(self, size: int) -> None:
+        self._head_bytes += size
+        if self._head_bytes > self.allowed.header_bytes:
+            raise TooLongHead
+
+    def _await_head(self) -> None:
+        self._head_timer = self.loop.call_later(self.allowed.body_seconds, self.transport.abort)
+
+    def _forget_head(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def send_400_response(self, msg: str) -> None:
+        """Our own envelope for what is no HTTP, or has too long a head."""
+        too_long = self._head_bytes > self.allowed.header_bytes
+        error = ResourceLimitExceeded("request_header_bytes", self._head_bytes, self.allowed.header_bytes)
+        envelope = problem_of(error).envelope if too_long else {"error": "this is not HTTP", "code": "bad_request"}
+        body = msgspec.json.encode(envelope)
+        line = b"431 Request Header Fields Too Large" if too_long else b"400 Bad Request"
+        head = b"HTTP/1.1 %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\nconnection: close\r\n\r\n"
+        self.transport.write(head % (line, len(body)) + body)
+        self.transport.close()

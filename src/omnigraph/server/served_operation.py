@@ -1,0 +1,91 @@
+"""`ServedOperation`: an operation of the tables with what is worked out once: how to read its parameters and its body."""
+
+from __future__ import annotations
+
+from typing import Any, get_args, get_origin
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from omnigraph import limits
+from omnigraph.errors import InvalidRequest
+from omnigraph.ids import did_you_mean
+from omnigraph.server.operation import Operation
+from omnigraph.server.request_body import decoded_json
+from omnigraph.server.server_limits import ServerLimits
+
+_MOST_PARAMETERS = 1_000
+
+
+class ServedOperation:
+    """One operation of a running server.
+
+    Attributes:
+        body_limit: most bytes of its body.
+        body_resource: what an error about that limit names.
+    """
+
+    def __init__(self, operation: Operation, allowed: ServerLimits) -> None:
+        self.operation = operation
+        self.takes_body = operation.body is not None or operation.raw_body is not None
+        self.body_resource = "request_body_bytes" if operation.raw_body is None else "graph_batch_request_bytes"
+        configured = {None: allowed.json_body_bytes, limits.LOAD_BODY_BYTES: allowed.load_body_bytes}
+        self.body_limit: int = configured.get(operation.body_limit) or operation.body_limit or allowed.json_body_bytes
+        fields = msgspec.structs.fields(operation.query) if operation.query is not None else ()
+        self._parameters = {each.encode_name: _is_list(each.type) for each in fields}
+
+    def parameters(self, query_string: bytes) -> Any:
+        """The query parameters as the operation's class.
+
+        Raises:
+            InvalidRequest: one is unknown, occurs too often, or has another shape.
+        """
+        if self.operation.query is None:
+            return None
+        found: dict[str, Any] = {}
+        for name, value in _pairs(query_string):
+            if name not in self._parameters:
+                if self.operation.keeps_unknown_keys:
+                    continue
+                hint = did_you_mean(name, self._parameters)
+                raise InvalidRequest(f"there is no query parameter '{name[:80]}'", hint=hint, parameter=name[:80])
+            if self._parameters[name]:
+                found.setdefault(name, []).append(value)
+            elif name in found:
+                raise InvalidRequest(f"the query parameter '{name}' occurs more than once", parameter=name)
+            else:
+                found[name] = value
+        try:
+            return msgspec.convert(found, self.operation.query, strict=False)
+        except msgspec.ValidationError as error:
+            message, _, place = str(error).partition(" - at ")
+            name = place.strip("`").removeprefix("$.")
+            at = f" '{name}'" if name else ""
+            raise InvalidRequest(f"a query parameter{at} is wrong: {message[:1].lower()}{message[1:]}") from None
+
+    def body(self, content: bytes) -> Any:
+        """A JSON body as the operation's class.
+
+        Raises:
+            InvalidRequest: it is no JSON, or has another shape.
+        """
+        kind = self.operation.body
+        assert kind is not None
+        if self.operation.body_optional and content.strip(b" \t\r\n") in (b"", b"null"):
+            return kind()
+        return decoded_json(content, kind)
+
+
+def _pairs(query_string: bytes) -> list[tuple[str, str]]:
+    try:
+        text = query_string.decode("ascii")
+        return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_MOST_PARAMETERS)
+    except UnicodeDecodeError:
+        raise InvalidRequest("the query parameters are not UTF-8") from None
+    except ValueError:
+        raise InvalidRequest(f"there are more than {_MOST_PARAMETERS} query parameters") from None
+
+
+def _is_list(kind: Any) -> bool:
+    """Whether a parameter is a list of texts, also where it may be missing."""
+    return any(get_origin(each) in (list, tuple) for each in (kind, *get_args(kind)))

@@ -1,0 +1,44 @@
+"""An ASGI application of its own below each graph, such as ``/graphs/{id}/mcp``. It is called for somebody whose token was
+checked, and finds the graph in the hands of that actor in its scope."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import ClassVar
+
+from omnigraph.graph import Graph
+from omnigraph.server.asgi import Receive, Scope, Send
+from omnigraph.server.served_graph import ServedGraph
+
+
+@dataclass(frozen=True, slots=True)
+class SubRequest:
+    """What the scope of such a call holds under `KEY`.
+
+    Attributes:
+        graph: in the hands of the actor; policy and audit log are in it.
+    """
+
+    KEY: ClassVar[str] = "omnigraph"
+
+    served: ServedGraph
+    graph: Graph
+    actor: str | None
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class SubApp:
+    """One application.
+
+    Attributes:
+        path: one segment, such as ``mcp``. On a server of one graph it is served at the root too.
+        handle: called for each request.
+        running: what lasts as long as the server.
+    """
+
+    path: str
+    handle: Callable[[Scope, Receive, Send], Awaitable[None]]
+    running: Callable[[], AbstractAsyncContextManager[object]]
