@@ -10,7 +10,7 @@ from typing import Literal
 from tests.support.fault_proxy import WRITES
 from tests.support.holding_proxy import End, Hold
 from tests.support.ledger import Operation, State, Values, violations
-from tests.takeover.writers import WRITERS, Ground, Place, Step
+from tests.takeover.writers import WRITERS, Ground, Step
 
 #: ``late``: the held request has its effect after the other writer was told. ``lost``: it has none. ``unheard``: it
 #: has its effect and nobody says so. ``stopped``: like late, and the whole process stands still meanwhile.
@@ -163,7 +163,7 @@ def operations(ground: Ground, told: list[Told], before: Values) -> list[Operati
             if "spare" in step.wipes:
                 removes = {name: values for name, values in before.items() if name == f"main node:{ground.spare}"}
             state: State = "started" if end.state == "unknown" or end.state == "broken" else end.state
-            if state == "acknowledged" and _wiped(step.place, others):
+            if state == "acknowledged" and _wiped(step, others):
                 state = "started"
             operation = Operation(f"{writer.mark}.{number}", adds, removes, state)
             same = (*_listed("+", adds), *_listed("-", removes))
@@ -175,8 +175,8 @@ def _listed(sign: str, values: Values) -> list[str]:
     return sorted(f"{sign}{name} {value}" for name in values for value in values[name])
 
 
-def _wiped(place: Place, others: list[tuple[Step, StepEnd]]) -> bool:
-    return any(place in step.wipes and end.state != "refused" for step, end in others)
+def _wiped(own: Step, others: list[tuple[Step, StepEnd]]) -> bool:
+    return any(not step.wipes.isdisjoint({own.place, own.source}) and end.state != "refused" for step, end in others)
 
 
 def _joined(first: Operation | None, second: Operation) -> Operation:

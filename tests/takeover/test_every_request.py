@@ -31,6 +31,14 @@ RIVALS = {
     "revert": "insert",
 }
 
+#: A branch without rows of its own has nothing to restore.
+PAIRS = [
+    (held, other)
+    for held in HELD
+    for other in WRITERS
+    if held != "branch_restore" or "branch" not in WRITERS[other].needs
+]
+
 
 def _sweep(
     place: TakeoverRig, capsys: pytest.CaptureFixture[str], held: str, other: str, mode: Mode, reads: bool
@@ -44,8 +52,7 @@ def _sweep(
             print(f"\n{held} held at {count} requests, {mode}, overtaken by {other}: {wrong} wrong")
 
 
-@pytest.mark.parametrize("other", WRITERS)
-@pytest.mark.parametrize("held", HELD)
+@pytest.mark.parametrize(("held", "other"), PAIRS)
 def test_every_writer_against_every_other(
     thorough_place: TakeoverRig, capsys: pytest.CaptureFixture[str], held: str, other: str
 ) -> None:

@@ -39,7 +39,7 @@ _RECENT = 20
 Need = Literal["old", "spare", "dead", "branch", "base"]
 
 #: Where the rows of a step are. A step that wipes a place takes with it what others put there.
-Place = Literal["main", "branch", "name", "spare", "schema", "elsewhere"]
+Place = Literal["main", "branch", "base", "name", "spare", "schema", "elsewhere"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,7 @@ class Step:
     Attributes:
         makes: what it does to the case's branch.
         place: where its rows are.
+        source: where it has them from.
         wipes: what it takes away there that others put.
     """
 
@@ -85,6 +86,7 @@ class Step:
     removes: Callable[[Ground, str], Values] = _nothing
     makes: Literal["", "create", "delete"] = ""
     place: Place = "elsewhere"
+    source: Place = "elsewhere"
     wipes: frozenset[Place] = frozenset()
 
 
@@ -211,7 +213,7 @@ _back = Step(
     _restore,
     removes=lambda ground, mark: ground.on_branch(ground.base) if ground.based else {},
     place="branch",
-    wipes=frozenset({"branch"}),
+    wipes=frozenset({"branch", "base"}),
 )
 _merge = Step(
     lambda graph, ground, mark: graph.branches.merge(ground.branch, engine="embedded"),
@@ -219,6 +221,7 @@ _merge = Step(
         {"merged node:Person": [ground.base], "merged edge:Knows": [ground.base]} if ground.based else {}
     ),
     place="main",
+    source="base",
 )
 
 
