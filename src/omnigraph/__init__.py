@@ -7,7 +7,7 @@
     graph.query("query all() { match { $p: Person } return { $p.name as name } }").rows()
 
 `Graph` holds every verb, `errors` every error; the other names are what the verbs take and answer with. Bulk data:
-`omnigraph.spark`, which needs pyspark and Java.
+`omnigraph.spark`, which needs pyspark and Java. Graphs behind servers, for coroutines: `omnigraph.aio`.
 
 A name is loaded when it is first used: `import omnigraph` alone costs nothing, and a command that only prints the
 version never loads Arrow or Lance.
@@ -19,6 +19,7 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False  # type checkers take it for true; importing `typing` would double the start of the interpreter
 if TYPE_CHECKING:
+    from omnigraph import aio as aio
     from omnigraph import errors as errors
     from omnigraph import spark as spark
     from omnigraph.choices import AbsentColumns as AbsentColumns
@@ -30,6 +31,16 @@ if TYPE_CHECKING:
     from omnigraph.choices import OnBadRow as OnBadRow
     from omnigraph.choices import OpenMode as OpenMode
     from omnigraph.choices import TooFineTimes as TooFineTimes
+    from omnigraph.client.open_anywhere import open_anywhere
+    from omnigraph.client.remote_graph import RemoteBlob as RemoteBlob
+    from omnigraph.client.remote_graph import RemoteBranches as RemoteBranches
+    from omnigraph.client.remote_graph import RemoteCommitChanges as RemoteCommitChanges
+    from omnigraph.client.remote_graph import RemoteCommits as RemoteCommits
+    from omnigraph.client.remote_graph import RemoteDiff as RemoteDiff
+    from omnigraph.client.remote_graph import RemoteGraph as RemoteGraph
+    from omnigraph.client.remote_graph import RemoteSchema as RemoteSchema
+    from omnigraph.client.remote_graph import RemoteSnapshot as RemoteSnapshot
+    from omnigraph.client.remote_graph import RemoteTags as RemoteTags
     from omnigraph.embed.embed_file import EmbedFileResult as EmbedFileResult
     from omnigraph.embed.embed_file import embed_file as embed_file
     from omnigraph.embed.managed.embed_result import EmbedResult as EmbedResult
@@ -45,7 +56,6 @@ if TYPE_CHECKING:
     from omnigraph.graph import Graph as Graph
     from omnigraph.graph import Snapshot as Snapshot
     from omnigraph.graph import init as init
-    from omnigraph.graph import open_graph
     from omnigraph.graph.blob_value import Blob as Blob
     from omnigraph.graph.copies import backup as backup
     from omnigraph.graph.copies import clone as clone
@@ -165,13 +175,14 @@ if TYPE_CHECKING:
     from omnigraph.write.mutation_result import MutationResult as MutationResult
     from omnigraph.write.stage_changes import WriteResult as WriteResult
 
-    open = open_graph
+    open = open_anywhere
 
 #: The public names by the module that defines them. The imports above say the same to type checkers.
 _HOMES = {
     # the graph
     "omnigraph.errors": "Conflict OmniGraphError",
-    "omnigraph.graph": "Graph Snapshot init open",
+    "omnigraph.graph": "Graph Snapshot init",
+    "omnigraph.client.open_anywhere": "open",
     "omnigraph.graph.schema_control": "SchemaControl",
     "omnigraph.history.control": "Branches Commits",
     "omnigraph.storage.objects.object_store": "Location",
@@ -245,6 +256,11 @@ _HOMES = {
     "omnigraph.policy.bundle": "Bundle Rule",
     "omnigraph.policy.decision": "AccessDecision AccessRequest",
     "omnigraph.policy.policy_cases": "CaseReport Mismatch",
+    # a graph behind a server
+    "omnigraph.client.remote_graph": (
+        "RemoteBlob RemoteBranches RemoteCommitChanges RemoteCommits RemoteDiff RemoteGraph RemoteSchema "
+        "RemoteSnapshot RemoteTags"
+    ),
     # types of arguments
     "omnigraph.choices": (
         "AbsentColumns CommitKind Engine ExportFormat LoadFormat LoadMode OnBadRow OpenMode TooFineTimes"
@@ -256,10 +272,10 @@ __all__ = sorted([*_HOME_OF, "errors"])
 
 
 def __getattr__(name: str) -> object:
-    if name in ("errors", "spark"):
+    if name in ("aio", "errors", "spark"):
         value: object = _importlib.import_module(f"omnigraph.{name}")
     elif name in _HOME_OF:
-        value = getattr(_importlib.import_module(_HOME_OF[name]), "open_graph" if name == "open" else name)
+        value = getattr(_importlib.import_module(_HOME_OF[name]), "open_anywhere" if name == "open" else name)
     else:
         raise AttributeError(f"module 'omnigraph' has no attribute {name!r}")
     globals()[name] = value
@@ -267,7 +283,7 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "spark", "__version__", "__doc__", "__file__", "__name__", "__path__"])
+    return sorted([*__all__, "aio", "spark", "__version__", "__doc__", "__file__", "__name__", "__path__"])
 
 
 del TYPE_CHECKING

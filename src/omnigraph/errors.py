@@ -13,6 +13,7 @@ OmniGraphError
 │   │   ├── SchemaIdentityError
 │   │   ├── QuerySyntaxError
 │   │   ├── QueryTypeError
+│   │   ├── ServerFileError
 │   │   └── PolicyError
 │   ├── ParameterError
 │   ├── EmbeddingSettingsError
@@ -179,6 +180,15 @@ class QueryTypeError(SourceError):
     """
 
     code = "query.type"
+
+
+class ServerFileError(SourceError):
+    """The file that says what a server serves breaks a rule of its language.
+
+    Correct the file at the place shown.
+    """
+
+    code = "server_file"
 
 
 class PolicyError(SourceError):

@@ -176,8 +176,9 @@ def test_type_checkers_are_told_the_same_names() -> None:
         (each.module, alias.name) for each in block.body if isinstance(each, ast.ImportFrom) for alias in each.names
     }
     homes = {(module, name) for module, names in omnigraph._HOMES.items() for name in names.split()}
-    homes = homes - {("omnigraph.graph", "open")} | {
-        ("omnigraph.graph", "open_graph"),
+    homes = homes - {("omnigraph.client.open_anywhere", "open")} | {
+        ("omnigraph.client.open_anywhere", "open_anywhere"),
+        ("omnigraph", "aio"),
         ("omnigraph", "errors"),
         ("omnigraph", "spark"),
     }
@@ -188,7 +189,7 @@ def test_names_are_listed_before_they_are_loaded() -> None:
     code = "import omnigraph, sys; print(*dir(omnigraph)); print(sum(n.startswith('omnigraph.') for n in sys.modules))"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60).stdout
     listed, loaded = said.splitlines()
-    assert {name for name in listed.split() if not name.startswith("__")} == EXPORTED | {"spark"}
+    assert {name for name in listed.split() if not name.startswith("__")} == EXPORTED | {"aio", "spark"}
     assert loaded == "0"
 
 

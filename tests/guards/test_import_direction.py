@@ -53,12 +53,20 @@ MAY_KNOW: dict[str, set[str]] = {
     "embed": INSIDE | {"storage", "query", "schema", "schema_registry", "write"},
     # the facade, and the front door that shows it
     "graph": INSIDE | ROOMS_OF_GRAPH | {"policy"},
-    FRONT_DOOR: INSIDE | ROOMS_OF_GRAPH | {"policy", "graph"},
+    FRONT_DOOR: INSIDE | ROOMS_OF_GRAPH | {"policy", "graph", "client", "aio"},
     # the second engine: sees the rooms; of the inner ones only `ENGINES` knows it
     "spark": INSIDE | ROOMS_OF_GRAPH | {"graph", FRONT_DOOR},
     "pyspark_omnigraph": {"spark"},
+    # what goes over the wire, and the server behind it
+    "wire": INSIDE | ROOMS_OF_GRAPH | {"graph"},
+    "server": INSIDE | ROOMS_OF_GRAPH | {"policy", "graph", "wire", FRONT_DOOR},
+    # a graph behind a server, with the verbs of `graph`
+    "client": INSIDE | ROOMS_OF_GRAPH | {"graph", "wire", "policy", FRONT_DOOR},
+    "aio": {"client"},
+    # tools for agents, over a graph here or behind a server; hangs itself into the server
+    "mcp": BASE | {"logs", "policy", "wire", "server", "client", FRONT_DOOR},
     # the command line
-    "cli": BASE | {"graph", FRONT_DOOR, "spark"},
+    "cli": BASE | {"graph", FRONT_DOOR, "spark", "mcp", "server", "client"},
     "__main__": {"cli"},
 }
 
@@ -74,6 +82,12 @@ ONLY_IN: dict[str, set[str]] = {
     "lark": {"schema", "query"},
     "cedarpy": {"policy"},
     "pyspark": {"spark", "pyspark_omnigraph"},
+    "httpx2": {"client"},
+    "starlette": {"mcp"},
+    "uvicorn": {"server"},
+    "prometheus_client": {"server"},
+    "mcp": {"mcp"},
+    "mcp_types": {"mcp"},
 }
 
 

@@ -21,7 +21,7 @@ from omnigraph.read_budget import UNBOUNDED, ReadBudget
 class Explanation:
     """A plan in words; with measured rows and times if it was run. ``str()`` shows it as an indented list."""
 
-    plan: Plan
+    plan: Plan | None  # None for one that a server made
     lines: tuple[PlanLine, ...]
     rows: int | None = None
     seconds: float | None = None

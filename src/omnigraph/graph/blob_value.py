@@ -81,7 +81,7 @@ class Blob:
             ...     file.seek(3), file.read()
             (3, b'els')
         """
-        return cast(BinaryIO, io.BufferedReader(_Stream(self._content.read, self.size), _CHUNK_BYTES))
+        return cast(BinaryIO, io.BufferedReader(BlobStream(self._content.read, self.size), _CHUNK_BYTES))
 
     def save(self, target: str | os.PathLike[str] | BinaryIO, offset: int = 0, length: int | None = None) -> int:
         """Write its bytes, or some of them, to a path or an open file; returns how many. A file is complete when it
@@ -121,8 +121,10 @@ def _poured(file: BinaryIO, first: bytes, rest: Iterator[bytes]) -> int:
     return sum(file.write(piece) for piece in chain([first], rest))
 
 
-class _Stream(io.RawIOBase):
+class BlobStream(io.RawIOBase):
     """A blob as Python knows files."""
+
+    CHUNK_BYTES = _CHUNK_BYTES
 
     def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
         self._read = read

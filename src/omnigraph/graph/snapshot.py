@@ -18,10 +18,11 @@ from omnigraph.storage.metadata.holds import Hold
 from omnigraph.storage.metadata.manifest import ManifestSnapshot, Pin, table_version_of
 from omnigraph.storage.objects.native_libraries import store_errors
 from omnigraph.storage.tables.datasets import is_blob
-from omnigraph.storage.tables.table_scan import whole_table
+from omnigraph.storage.tables.table_scan import whole_table, whole_table_in_pieces
 
 if TYPE_CHECKING:
     from omnigraph.graph.blob_value import Blob
+    from omnigraph.storage.tables.lance_types import LanceTable
     from omnigraph.storage.tables.pinned_dataset import PinnedDataset
 
 
@@ -84,20 +85,20 @@ class Snapshot:
             >>> graph.snapshot().arrow("Person", ["handle", "name"]).to_pylist()
             [{'handle': 'ana', 'name': 'Ana'}, {'handle': 'bo', 'name': 'Bo'}]
         """
-        if isinstance(columns, str):
-            raise InputError(f"columns is a list of names, not the text '{columns}'", hint=f"pass [{columns!r}]")
-        columns = None if columns is None else given.texts(columns, "columns")
-        pin = self._pin(type_name)
-        with at_state(self._stored):
-            handle = self._store.table(pin)
-        for position, name in enumerate(columns or ()):
-            if name not in handle.schema.names and not name.startswith("_row"):
-                hint = did_you_mean(name, handle.schema.names)
-                raise InputError(f"'{pin.table_key}' has no column '{name}'", hint=hint, column=name)
-            if columns and name in columns[:position]:
-                raise InputError(f"column '{name}' is named twice", column=name)
-        with store_errors(f"read '{pin.table_key}'", handle):
-            return whole_table(handle, columns)
+        key, handle, known = self._columns_of(type_name, columns)
+        with store_errors(f"read '{key}'", handle):
+            return whole_table(handle, known)
+
+    def reader(self, type_name: str, columns: Sequence[str] | None = None) -> pa.RecordBatchReader:
+        """The same rows one batch after the other, for types that do not fit into memory.
+
+        Example:
+            >>> sum(batch.num_rows for batch in graph.snapshot().reader("Person", ["handle"]))
+            2
+        """
+        key, handle, known = self._columns_of(type_name, columns)
+        with store_errors(f"read '{key}'", handle):
+            return whole_table_in_pieces(handle, known)
 
     def blob(self, type_name: str, id: str | int, property: str) -> Blob:
         """The bytes of a `Blob` property of one row; see `Graph.blob`.
@@ -144,14 +145,39 @@ class Snapshot:
             self._store.table(pin)  # says clearly when it is gone
         return self._store.tables.pinned(table_version_of(pin))
 
+    def _columns_of(self, type_name: str, columns: Sequence[str] | None) -> tuple[str, LanceTable, list[str] | None]:
+        """The key and the table of a type, and the columns of it that are asked for."""
+        if isinstance(columns, str):
+            raise InputError(f"columns is a list of names, not the text '{columns}'", hint=f"pass [{columns!r}]")
+        columns = None if columns is None else given.texts(columns, "columns")
+        pin = self._pin(type_name)
+        with at_state(self._stored):
+            handle = self._store.table(pin)
+        for position, name in enumerate(columns or ()):
+            if name not in handle.schema.names and not name.startswith("_row"):
+                hint = did_you_mean(name, handle.schema.names)
+                raise InputError(f"'{pin.table_key}' has no column '{name}'", hint=hint, column=name)
+            if columns and name in columns[:position]:
+                raise InputError(f"column '{name}' is named twice", column=name)
+        return pin.table_key, handle, columns
+
     def _pin(self, type_name: str) -> Pin:
-        type_name = given.text(type_name, "a type")
-        keys = [type_name] if ":" in type_name else [f"node:{type_name}", f"edge:{type_name}"]
-        pin = next((self._stored.pins[key] for key in keys if key in self._stored.pins), None)
-        if pin is None:
-            hint = did_you_mean(type_name, [key.partition(":")[2] for key in self._stored.pins])
-            raise TypeNotFound(f"type '{type_name}' does not exist at this version", hint=hint, type=type_name)
-        return pin
+        return pin_named(self._stored.pins, type_name)
 
     def __repr__(self) -> str:
         return f"Snapshot(branch={self.branch!r}, version={self.version})"
+
+
+def pin_named(pins: Mapping[str, Pin], type_name: str) -> Pin:
+    """The table of a type, by its name or its table key.
+
+    Raises:
+        TypeNotFound: there is none among them.
+    """
+    type_name = given.text(type_name, "a type")
+    keys = [type_name] if ":" in type_name else [f"node:{type_name}", f"edge:{type_name}"]
+    pin = next((pins[key] for key in keys if key in pins), None)
+    if pin is None:
+        hint = did_you_mean(type_name, [key.partition(":")[2] for key in pins])
+        raise TypeNotFound(f"type '{type_name}' does not exist at this version", hint=hint, type=type_name)
+    return pin

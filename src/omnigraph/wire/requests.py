@@ -171,6 +171,15 @@ class LoadArrowQuery(LoadQuery, kw_only=True):
     type: str
 
 
+class LoadPartsQuery(LoadQuery, kw_only=True):
+    """The same for files and rows as `wire/load_parts.py` lays them out. `shape` is `mapping` when each part names its
+    type; `type` and `format` are those of all parts otherwise."""
+
+    type: str | None = None
+    format: str | None = None
+    shape: Literal["mapping"] | None = None
+
+
 class RowsRequest(msgspec.Struct):
     """Rows of one type as they are stored."""
 

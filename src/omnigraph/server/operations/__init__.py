@@ -7,6 +7,7 @@ from omnigraph.server.operations.branch_routes import BRANCH_ROUTES
 from omnigraph.server.operations.commit_routes import COMMIT_ROUTES
 from omnigraph.server.operations.load_routes import LOAD_ROUTES
 from omnigraph.server.operations.mutation_routes import MUTATION_ROUTES
+from omnigraph.server.operations.parts_route import PARTS_ROUTES
 from omnigraph.server.operations.query_routes import QUERY_ROUTES
 from omnigraph.server.operations.schema_routes import SCHEMA_ROUTES
 from omnigraph.server.operations.state_routes import STATE_ROUTES
@@ -16,6 +17,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *QUERY_ROUTES,
     *MUTATION_ROUTES,
     *LOAD_ROUTES,
+    *PARTS_ROUTES,
     *SCHEMA_ROUTES,
     *BRANCH_ROUTES,
     *COMMIT_ROUTES,

@@ -111,21 +111,21 @@ def parts_of(
             raise InputError("a mapping names its types itself", hint=hint)
         return [part for name, value in source.items() for part in _typed(catalog, name, value, forced, is_table)]
     named = find_type(catalog, type_) if type_ is not None else None
-    sources = _several(source) if named is None else _some(source, named.name)
+    sources = several(source) if named is None else rows_or_files(source, named.name)
     return [part for each in sources for part in _files(catalog, each, forced, named)]
 
 
-def _several(source: Any) -> list[Any]:
+def several(source: Any) -> list[Any]:
     """What a caller gives as one path or file, or as several."""
     is_one = isinstance(source, str | bytes | os.PathLike | Mapping) or is_file(source)
     return [source] if is_one or not isinstance(source, Iterable) else list(source)
 
 
-def _some(source: Any, name: str) -> list[Any]:
+def rows_or_files(source: Any, name: str) -> list[Any]:
     """The same for a type. An empty list may mean no rows or no files, which an overwrite would have to tell apart."""
     if isinstance(source, Mapping):
         raise InputError(f"rows of '{name}' are one dict", hint="pass a list of dicts, one for each row")
-    found = _several(source)
+    found = several(source)
     if not found:
         hint = "leave the type out, or pass a table without rows to clear it"
         raise InputError(f"an empty list is given for '{name}'", hint=hint)
@@ -169,7 +169,7 @@ def _typed(
     if is_table(value):
         yield Part(f"<{type_.name}>", Format.ARROW, type_, value)
         return
-    for each in _some(value, name):
+    for each in rows_or_files(value, name):
         if not (isinstance(each, str | os.PathLike) or is_file(each)):
             hint = "pass an Arrow table, a frame, a list of dicts, an open file or a path"
             raise InputError(f"rows of '{name}' are of type {type(each).__name__}", hint=_bytes_hint(each) or hint)
@@ -178,18 +178,18 @@ def _typed(
 
 def _files(catalog: Catalog, given: Any, forced: Format | None, type_: NodeType | EdgeType | None) -> Iterator[Part]:
     if is_file(given):
-        yield replace(_file(catalog, _name_of(given), forced, type_), stream=given)
+        yield replace(_file(catalog, name_of(given), forced, type_), stream=given)
         return
-    for path in _expanded(given):
+    for path in files_at(given):
         yield _file(catalog, path, forced, type_)
 
 
-def _name_of(stream: Any) -> str:
+def name_of(stream: Any) -> str:
     name = getattr(stream, "name", None)
     return name if isinstance(name, str) else _NO_NAME
 
 
-def _expanded(given: Any) -> list[str]:
+def files_at(given: Any) -> list[str]:
     """The files that a path means: itself, those of a directory, or those that match a pattern; sorted."""
     if not isinstance(given, str | os.PathLike):
         hint = _bytes_hint(given) or "pass paths, open files, or a mapping from types to rows"
@@ -236,7 +236,7 @@ def left_out(source: Source) -> tuple[str, ...]:
     if is_rows(source) or is_file(source):
         return ()
     found: list[str] = []
-    for each in _several(source):
+    for each in several(source):
         if isinstance(each, str | os.PathLike):
             address = os.fspath(each)
             with contextlib.suppress(OSError, InputError):
