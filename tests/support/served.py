@@ -60,7 +60,6 @@ def served(
     operations: Sequence[Operation] = OPERATIONS,
     sub_apps: Sequence[SubApp] = (),
     log: RequestLog | None = None,
-    notice_seconds: float = 0.0,
 ) -> Iterator[Served]:
     """Serve graphs as long as the block lasts.
 
@@ -78,7 +77,6 @@ def served(
         audit=audit,
         unauthenticated=tokens is None,
         limits=limits or ServerLimits(drain_seconds=10),
-        notice_seconds=notice_seconds,
         traces=False,
     )
     with serving(settings, operations=operations, sub_apps=sub_apps, log=log) as found:

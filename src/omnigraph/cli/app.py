@@ -50,25 +50,34 @@ COMMANDS = {
     "backup": "copying",
     "relocate": "copying",
     "policy": "policies",
+    "graphs": "server_listing",
+    "queries": "server_listing",
+    "alias": "aliases",
+    "login": "logins",
+    "logout": "logins",
+    "profile": "profiles",
+    "serve": "serving",
     "version": "maintenance",
 }
-GROUPS = frozenset({"blob", "branch", "tag", "commit", "changes", "schema", "retention", "policy"})
+GROUPS = frozenset(
+    {"blob", "branch", "tag", "commit", "changes", "schema", "retention", "policy", "graphs", "queries", "profile"}
+)
 
 #: Spellings of older software that still work.
 DEPRECATED = {"read": "query", "change": "mutate"}
 
 _LEGEND = """\b
-Before or after any command: --store URI, --profile NAME, --as ACTOR, --yes, --quiet, --debug.
-A graph is addressed by URI, --store, --profile or defaults in config.yaml.
+Before or after any command: --store URI, --server NAME|URL, --graph ID, --profile NAME, --as ACTOR, --yes, --quiet,
+--debug. A graph is addressed by URI, --store, --server with --graph, --profile or defaults in config.yaml.
 Exit codes: 0 done, 1 failed, 2 wrong arguments, 4 --if-commit lost, 130 interrupted.
 
 \b
 Commands by what they need:
-  any      load query search explain mutate export blob embed branch tag commit revert restore diff changes
-           schema snapshot
-  direct   init lint stats optimize verify recover repair cleanup retention upkeep clone backup relocate,
-           schema plan (the storage itself)
-  local    policy, version, embed on files"""
+  any      load query search explain lint mutate export blob branch tag commit revert restore diff changes schema
+           snapshot stats (a store or a server)
+  served   graphs queries alias
+  direct   init embed optimize verify recover repair cleanup retention upkeep clone backup relocate (the storage itself)
+  local    serve policy login logout profile version, embed on files"""
 
 
 def run(words: Sequence[str]) -> None:

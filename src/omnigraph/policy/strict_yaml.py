@@ -17,6 +17,7 @@ from omnigraph.errors import PolicyError, ResourceLimitExceeded
 from omnigraph.ids import did_you_mean
 
 _STRING, _INTEGER = "tag:yaml.org,2002:str", "tag:yaml.org,2002:int"
+_FLOAT, _BOOLEAN = "tag:yaml.org,2002:float", "tag:yaml.org,2002:bool"
 _KINDS = {
     _STRING: "a text",
     _INTEGER: "a number",
@@ -108,6 +109,25 @@ class Value:
             if word == found:
                 return word
         raise self.wrong(f"{self.name} cannot be '{found}'", hint=did_you_mean(found, known))
+
+    def number(self, lowest: float = 0) -> float:
+        """A number that is not below another one; a whole one comes as `int`."""
+        if not isinstance(self.node, yaml.ScalarNode) or self.node.tag not in (_INTEGER, _FLOAT):
+            raise self._is_no("a number")
+        text = self.node.value.replace("_", "")
+        try:
+            found = int(text) if self.node.tag == _INTEGER else float(text)
+        except ValueError:
+            raise self.wrong(f"{self.name} is not a decimal number") from None
+        if not lowest <= found < float("inf"):
+            raise self.wrong(f"{self.name} must be a number from {lowest} on")
+        return found
+
+    def boolean(self) -> bool:
+        """``true`` or ``false``."""
+        if self.node.tag != _BOOLEAN or self.node.value not in ("true", "false"):
+            raise self._is_no("true or false")
+        return bool(self.node.value == "true")
 
     def require_number(self, wanted: int) -> None:
         if self.node.tag != _INTEGER or self.node.value != str(wanted):

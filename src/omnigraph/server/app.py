@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -30,14 +29,13 @@ from omnigraph.server.request_work import RequestWork, Workplace
 from omnigraph.server.route_table import RouteTable, decoded
 from omnigraph.server.served_graph import ServedGraph
 from omnigraph.server.served_operation import ServedOperation
+from omnigraph.server.server_file import ID_RULE, is_graph_id
 from omnigraph.server.server_metrics import ServerMetrics
 from omnigraph.server.server_settings import ServerSettings
 from omnigraph.server.sub_app import SubApp, SubRequest
 from omnigraph.wire.problems import problem_of
 
 _GRAPHS = b"/graphs/"
-_GRAPH_ID = re.compile(r"[a-zA-Z0-9-]{1,64}")
-_RESERVED = ("graphs", "healthz", "openapi", "policies")
 
 #: What is logged for a request whose client did not wait for the answer.
 _GONE = 499
@@ -202,11 +200,8 @@ class ServerApp:
 
     def _graph(self, segment: bytes) -> ServedGraph:
         name = decoded(segment)
-        if not _GRAPH_ID.fullmatch(name) or name in _RESERVED:
-            raise InvalidRequest(
-                "the id of a graph has 1 to 64 letters, digits and hyphens",
-                hint=f"and is none of {', '.join(_RESERVED)}",
-            )
+        if not is_graph_id(name):
+            raise InvalidRequest("this is no id of a graph", hint=ID_RULE)
         found = self.opened.graphs.get(name)
         if found is None:
             raise GraphNotFound(f"graph '{name}' not found")
@@ -214,7 +209,15 @@ class ServerApp:
 
     async def _sub_call(self, sub_app: SubApp, request: Request, served: ServedGraph) -> None:
         request.operation = sub_app.path
-        caller = SubRequest(served, served.graph.acting_as(request.actor), request.actor, request.id)
+        caller = SubRequest(
+            served,
+            served.graph.acting_as(request.actor),
+            request.actor,
+            request.id,
+            place=self._place,
+            graphs=lambda: self._flat.graphs(request)["graphs"],
+            has_tokens=self.opened.tokens is not None,
+        )
 
         async def send(message: Any) -> None:
             if message["type"] == "http.response.start":

@@ -49,7 +49,7 @@ class FlatRoutes:
             b"/healthz": _Flat("health", self._health),
             b"/readyz": _Flat("ready", self._ready),
             b"/metrics": _Flat("metrics", self._metrics, is_public=False),
-            b"/graphs": _Flat("listGraphs", self._graphs, is_public=False),
+            b"/graphs": _Flat("listGraphs", self.graphs, is_public=False),
             b"/openapi.json": _Flat("openapi", lambda request: self._document),
             b"/docs": _Flat("docs", lambda request: docs_page()),
         }
@@ -94,7 +94,8 @@ class FlatRoutes:
     def _metrics(self, request: Request) -> Answer:
         return Content(self._facts.metrics.text(), self._facts.metrics.media_type)
 
-    def _graphs(self, request: Request) -> Answer:
+    def graphs(self, request: Request) -> dict[str, list[dict[str, str]]]:
+        """The list of graphs, for an actor who may see it."""
         self._require_list(request)
         graphs = self._facts.opened.graphs
         return {"graphs": [{"graph_id": name, "uri": graphs[name].uri} for name in sorted(graphs)]}

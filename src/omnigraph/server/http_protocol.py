@@ -47,7 +47,8 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._head_timer is None and (self.cycle is None or self.cycle.response_complete):
+        cycle: Any = self.cycle
+        if self._head_timer is None and (cycle is None or cycle.response_complete):
             self._await_head()
         super().data_received(data)
 

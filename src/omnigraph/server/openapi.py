@@ -185,7 +185,16 @@ _HEALTH = {
     },
     "required": ["status", "version", "internal_schema_version"],
 }
-_READY = {"type": "object", "properties": {"status": _TEXT}, "required": ["status"]}
+_READY = {
+    "type": "object",
+    "properties": {
+        "ready": {"type": "boolean"},
+        "status": {"enum": ["ready", "draining"]},
+        "served_graph_count": {"type": "integer"},
+        "quarantined_graph_count": {"type": "integer"},
+    },
+    "required": ["ready", "status"],
+}
 _GRAPHS = {
     "type": "object",
     "properties": {

@@ -22,6 +22,8 @@ from omnigraph.server.asgi import ClientGone, Receive
 
 _PIECE = 64 * 1024
 _MOST_WINDOW = 8 * 1024**2
+_GZIP = 31
+_ZSTD_INPUT = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,26 +163,35 @@ def _pieces(body: BinaryIO | bytes) -> Iterator[bytes]:
 
 
 def _gunzipped(body: BinaryIO | bytes) -> Iterator[bytes]:
-    unpacker = zlib.decompressobj(wbits=31)
+    """What is packed, at most a piece at a time. Several members behind each other are one stream, as gzip has it."""
+    unpacker = zlib.decompressobj(wbits=_GZIP)
     for piece in _pieces(body):
         rest = piece
         while rest:
             if unpacker.eof:
-                raise zlib.error("there is more behind the end")
+                unpacker = zlib.decompressobj(wbits=_GZIP)
             yield unpacker.decompress(rest, _PIECE)
-            rest = unpacker.unconsumed_tail or (unpacker.unused_data if unpacker.eof else b"")
-    while not unpacker.eof:
-        last = unpacker.decompress(unpacker.unconsumed_tail, _PIECE)
-        if not last:
-            raise EOFError
-        yield last
+            rest = unpacker.unused_data or unpacker.unconsumed_tail
+    if not unpacker.eof:
+        yield unpacker.flush(_PIECE)
+    if not unpacker.eof:
+        raise EOFError
 
 
 def _unzstd(body: BinaryIO | bytes) -> Iterator[bytes]:
-    unpacker = zstandard.ZstdDecompressor(max_window_size=_MOST_WINDOW)
-    with unpacker.stream_reader(body, read_across_frames=True, closefd=False) as reader:
-        while piece := reader.read(_PIECE):
-            yield piece
+    """The same. A few bytes are unpacked at a time, because a block of four can stand for 128 KiB."""
+    tool = zstandard.ZstdDecompressor(max_window_size=_MOST_WINDOW)
+    unpacker = tool.decompressobj()
+    for piece in _pieces(body):
+        for start in range(0, len(piece), _ZSTD_INPUT):
+            rest = piece[start : start + _ZSTD_INPUT]
+            while rest:
+                if unpacker.eof:
+                    unpacker = tool.decompressobj()
+                yield unpacker.decompress(rest)
+                rest = unpacker.unused_data
+    if not unpacker.eof:
+        raise EOFError
 
 
 def close_body(body: BinaryIO | bytes | None) -> None:

@@ -30,7 +30,6 @@ class GraphServer(uvicorn.Server):
     """One running server.
 
     Args:
-        notice_seconds: how long it says that it stops before it takes no more connections.
         on_bound: called with ``host:port`` as soon as it can be reached.
     """
 
@@ -50,7 +49,7 @@ class GraphServer(uvicorn.Server):
         )
         super().__init__(config)
         self._app = app
-        self._notice = settings.notice_seconds
+        self._notice = settings.limits.notice_seconds
         self._on_bound = on_bound
         self._stopping: asyncio.Task[None] | None = None
 
@@ -119,8 +118,8 @@ async def _run(server: GraphServer, app: ServerApp, listener: socket.socket) -> 
     loop = asyncio.get_running_loop()
     for number in _STOP_SIGNALS:
         loop.add_signal_handler(number, server.stop)
-    if app.opened.tokens is not None:
-        loop.add_signal_handler(signal.SIGHUP, lambda: loop.run_in_executor(None, app.opened.tokens.reload))
+    if (tokens := app.opened.tokens) is not None:
+        loop.add_signal_handler(signal.SIGHUP, lambda: loop.run_in_executor(None, tokens.reload))
     await server.serve([listener])
 
 

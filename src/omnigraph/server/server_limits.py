@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from omnigraph import limits
+from omnigraph.logs import SERVER
+
+#: Environment variable → the limit that it sets.
+VARIABLES = {
+    "OMNIGRAPH_QUERY_TIMEOUT_MS": "query_timeout_ms",
+    "OMNIGRAPH_PER_ACTOR_INFLIGHT_MAX": "actor_writes",
+    "OMNIGRAPH_PER_ACTOR_BYTES_MAX": "actor_bytes",
+}
 
 
 def _processors() -> int:
@@ -28,6 +37,7 @@ class ServerLimits:
         body_seconds: for the whole of a body to arrive.
         stall_seconds: for a client to take the next piece of an answer.
         drain_seconds: for running requests to end when the server stops.
+        notice_seconds: how long a server that is told to stop says so before it takes no more connections.
         header_bytes: of all headers and of the address.
     """
 
@@ -49,4 +59,16 @@ class ServerLimits:
     body_seconds: float = limits.BODY_SECONDS
     stall_seconds: float = limits.STALL_SECONDS
     drain_seconds: float = limits.DRAIN_SECONDS
+    notice_seconds: float = 0
     header_bytes: int = limits.HEADER_BYTES
+
+    def with_environment(self, environment: Mapping[str, str]) -> ServerLimits:
+        """The same with what the environment says. A value that is no number from 1 on changes nothing, and is logged."""
+        changes: dict[str, int] = {}
+        for variable, name in VARIABLES.items():
+            text = environment.get(variable, "").strip()
+            if text.isascii() and text.isdigit() and len(text) <= 18 and int(text) > 0:
+                changes[name] = int(text)
+            elif text:
+                SERVER.warning("%s is no number from 1 on; %s stays", variable, getattr(self, name))
+        return replace(self, **changes) if changes else self

@@ -38,7 +38,6 @@ class ServerSettings:
         unauthenticated: serve everybody, when there is neither a token nor a policy.
         require_all_graphs: a graph that cannot be opened stops the start.
         traces: send OpenTelemetry traces; None does so if the environment names a place for them.
-        notice_seconds: how long a server that was told to stop says so before it takes no more connections.
     """
 
     graphs: tuple[GraphSettings, ...]
@@ -50,4 +49,3 @@ class ServerSettings:
     require_all_graphs: bool = False
     limits: ServerLimits = field(default_factory=ServerLimits)
     traces: bool | None = None
-    notice_seconds: float = 0.0

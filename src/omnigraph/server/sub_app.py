@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from omnigraph.graph import Graph
 from omnigraph.server.asgi import Receive, Scope, Send
+from omnigraph.server.request_work import Workplace
 from omnigraph.server.served_graph import ServedGraph
 
 
@@ -19,6 +20,9 @@ class SubRequest:
 
     Attributes:
         graph: in the hands of the actor; policy and audit log are in it.
+        place: the threads of the server, and the counting of its writes.
+        graphs: the list of the graphs of the server, if the actor may see it.
+        has_tokens: the server knows its callers by tokens; else it serves everybody.
     """
 
     KEY: ClassVar[str] = "omnigraph"
@@ -27,6 +31,9 @@ class SubRequest:
     graph: Graph
     actor: str | None
     request_id: str
+    place: Workplace
+    graphs: Callable[[], list[dict[str, str]]]
+    has_tokens: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,102 @@
+"""`omnigraph serve`, and the executable `omnigraph-server`, which is the same command."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from omnigraph.cli.addressing import Accepts
+from omnigraph.cli.command import Invocation, command
+from omnigraph.cli.error_text import UsageError
+from omnigraph.errors import MissingExtra
+
+
+def register_serve(app: typer.Typer) -> None:
+    @command(app, "serve", Accepts.NOTHING)
+    def serve(
+        cli: Invocation,
+        paths: Annotated[
+            list[str] | None, typer.Argument(metavar="PATH…", help="Graphs, or directories of *.omni graphs.")
+        ] = None,
+        config: Annotated[Path | None, typer.Option("--config", metavar="FILE", help="A server.yaml.")] = None,
+        bind: Annotated[
+            str | None, typer.Option("--bind", metavar="HOST:PORT", help="Where to listen; 127.0.0.1:8080 by default.")
+        ] = None,
+        unauthenticated: Annotated[
+            bool, typer.Option("--unauthenticated", help="Serve everybody, when there is no token and no policy.")
+        ] = False,
+        policy: Annotated[
+            Path | None, typer.Option("--policy", metavar="FILE", help="Rules for each of the graphs.")
+        ] = None,
+        tokens: Annotated[
+            Path | None, typer.Option("--tokens", metavar="FILE", help="JSON object from actor to token.")
+        ] = None,
+        audit: Annotated[
+            str | None, typer.Option("--audit", metavar="FILE", help="Where decisions are recorded; - for the output.")
+        ] = None,
+        queries: Annotated[
+            Path | None, typer.Option("--queries", metavar="PATH", help="Stored queries: a .gq file or a directory.")
+        ] = None,
+        require_all_graphs: Annotated[
+            bool, typer.Option("--require-all-graphs", help="Do not start when a graph cannot be opened.")
+        ] = False,
+    ) -> None:
+        """Serve graphs over HTTP until the process is told to stop."""
+        try:
+            from dataclasses import replace
+
+            from omnigraph.server.serve import serve as serve_graphs
+            from omnigraph.server.server_file import graphs_at, read_server_file
+            from omnigraph.server.server_limits import ServerLimits
+            from omnigraph.server.server_settings import DEFAULT_BIND, ServerSettings
+            from omnigraph.server.tokens import TokenSources
+        except ImportError as error:
+            raise MissingExtra(
+                f"a server needs the package '{error.name}'", hint="pip install 'omnigraph[server]'"
+            ) from None
+
+        if bool(paths) == (config is not None):
+            raise UsageError("a server is told what to serve by PATHs or by --config", hint="give one of them")
+        if config is not None and (policy is not None or queries is not None):
+            raise UsageError("--policy and --queries belong to PATHs", hint="name them for each graph in the file")
+        environment = os.environ
+        if config is not None:
+            settings = read_server_file(config, environment)
+        else:
+            settings = ServerSettings(
+                graphs_at(paths or (), policy, queries),
+                bind=environment.get("OMNIGRAPH_BIND", "").strip() or DEFAULT_BIND,
+                tokens=TokenSources.of(environment),
+                limits=ServerLimits().with_environment(environment),
+            )
+        settings = replace(
+            settings,
+            bind=bind or settings.bind,
+            tokens=settings.tokens if tokens is None else TokenSources.of(environment, tokens),
+            audit=audit or settings.audit,
+            unauthenticated=unauthenticated or _is_set("OMNIGRAPH_UNAUTHENTICATED"),
+            require_all_graphs=require_all_graphs or _is_set("OMNIGRAPH_REQUIRE_ALL_GRAPHS"),
+        )
+        serve_graphs(settings, say=_say)
+
+
+def _is_set(name: str) -> bool:
+    return os.environ.get(name, "").strip().lower() not in ("", "0", "false")
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    """The executable `omnigraph-server`."""
+    from omnigraph.cli.main import main as run
+
+    if sys.argv[1:2] not in (["-v"], ["--version"]):
+        sys.argv.insert(1, "serve")
+    run()
