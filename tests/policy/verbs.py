@@ -154,7 +154,7 @@ VERBS: dict[str, Verb] = {
     "Transaction.rollback": Verb(("change",), _in_transaction(lambda tx: tx.rollback())),
     **{
         f"Snapshot.{name}": TAKEN
-        for name in ("branch", "version", "commit_id", "tables", "count", "arrow", "dataset", "blob")
+        for name in ("branch", "version", "commit_id", "tables", "count", "arrow", "reader", "dataset", "blob")
     },
 }
 

@@ -19,6 +19,7 @@ from omnigraph.server.request_log import RequestLog
 from omnigraph.server.serve import GraphServer, bind
 from omnigraph.server.server_limits import ServerLimits
 from omnigraph.server.server_settings import GraphSettings, ServerSettings
+from omnigraph.server.stored_queries import QueryFiles
 from omnigraph.server.sub_app import SubApp
 from omnigraph.server.tokens import TokenSources
 
@@ -70,7 +71,7 @@ def served(
         server_policy: rules of the server.
     """
     settings = ServerSettings(
-        tuple(GraphSettings(name, str(uri), queries, policy) for name, uri in graphs.items()),
+        tuple(GraphSettings(name, str(uri), QueryFiles.at(queries), policy) for name, uri in graphs.items()),
         bind="127.0.0.1:0",
         tokens=TokenSources(text=json.dumps(dict(tokens)) if tokens is not None else None),
         policy=server_policy,

@@ -41,6 +41,14 @@ class Value:
     text: str
     file: str | None
 
+    @property
+    def is_mapping(self) -> bool:
+        return isinstance(self.node, yaml.MappingNode)
+
+    @property
+    def is_list(self) -> bool:
+        return isinstance(self.node, yaml.SequenceNode)
+
     def wrong(self, message: str, *, hint: str | None = None) -> PolicyError:
         """The error about this place."""
         offset = self.node.start_mark.index

@@ -18,14 +18,13 @@ from omnigraph.query.typed import (
     Entity,
     InsertEdge,
     InsertNode,
-    OutputColumn,
     TypedMutation,
     TypedQuery,
     UpdateEdge,
     UpdateNode,
 )
 from omnigraph.query.typed.walk import blocks_of
-from omnigraph.schema.catalog import Catalog, NodeType, Scalar
+from omnigraph.schema.catalog import Catalog, NodeType, PropertyType, Scalar
 from omnigraph.schema.schema_warnings import SchemaFinding, unknown_annotations
 
 _KINDS = {
@@ -53,6 +52,13 @@ class ResultColumn:
     nullable: bool
     item_kind: str | None = None
     vector_dim: int | None = None
+
+    @classmethod
+    def of(cls, name: str, kind: PropertyType) -> ResultColumn:
+        """What interfaces tell of a value of a type, be it a column or a parameter."""
+        if kind.list:
+            return cls(name, "list", kind.nullable, item_kind=_KINDS[kind.scalar])
+        return cls(name, _KINDS[kind.scalar], kind.nullable, vector_dim=kind.dimension)
 
     def to_dict(self) -> dict[str, object]:
         found: dict[str, object] = {"name": self.name, "kind": self.kind, "nullable": self.nullable}
@@ -93,16 +99,13 @@ class Operation:
 def describe(query: TypedQuery | TypedMutation, catalog: Catalog) -> Operation:
     """Columns and touched types of a checked query; type lists are sorted, edges before nodes."""
     if isinstance(query, TypedQuery):
-        return Operation(tuple(map(_result_column, query.columns)), _sorted(_query_reads(query, catalog)), ())
+        return Operation(
+            tuple(ResultColumn.of(column.name, column.type) for column in query.columns),
+            _sorted(_query_reads(query, catalog)),
+            (),
+        )
     reads, writes = _mutation_uses(query, catalog)
     return Operation((), _sorted(reads), _sorted(writes))
-
-
-def _result_column(column: OutputColumn) -> ResultColumn:
-    kind = column.type
-    if kind.list:
-        return ResultColumn(column.name, "list", kind.nullable, item_kind=_KINDS[kind.scalar])
-    return ResultColumn(column.name, _KINDS[kind.scalar], kind.nullable, vector_dim=kind.dimension)
 
 
 def _query_reads(query: TypedQuery, catalog: Catalog) -> set[TypeUse]:

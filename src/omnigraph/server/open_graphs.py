@@ -13,6 +13,7 @@ from omnigraph.policy.audit_log import AuditLog
 from omnigraph.server.default_deny import DefaultDeny
 from omnigraph.server.served_graph import ServedGraph
 from omnigraph.server.server_settings import GraphSettings, ServerSettings
+from omnigraph.server.stored_queries import StoredQueries
 from omnigraph.server.tokens import Tokens
 
 
@@ -51,13 +52,14 @@ def open_graphs(settings: ServerSettings) -> Opened:
             rules = _rules(each, tokens)
             try:
                 graph = omnigraph.open(each.uri, policy=rules, audit=audit)
+                stored = StoredQueries.read(each.queries, graph)
             except OmniGraphError as error:
                 if settings.require_all_graphs:
                     raise
                 quarantined[each.id] = error.message
                 SERVER.error("graph '%s' cannot be opened and is not served: %s", each.id, error.message)
                 continue
-            graphs[each.id] = ServedGraph(each.id, graph, settings.limits, each.queries)
+            graphs[each.id] = ServedGraph(each.id, graph, settings.limits, stored)
             SERVER.info("graph '%s' is served from %s", each.id, graph.uri)
         if not graphs:
             raise InputError(_nothing(quarantined), hint="name a graph, a directory of graphs, or a server.yaml")

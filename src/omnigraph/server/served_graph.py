@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from omnigraph.graph import Graph
 from omnigraph.server.server_limits import ServerLimits
+from omnigraph.server.stored_queries import StoredQueries
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -17,14 +17,14 @@ class ServedGraph:
     Attributes:
         id: its name in addresses.
         graph: open, with policy and audit log; `Graph.acting_as` gives it into the hands of an actor.
-        queries: file or directory of its stored queries; None for none.
+        stored: its stored queries.
         export_slot: held by the one export or baseline that may run.
     """
 
     id: str
     graph: Graph
     limits: ServerLimits = field(default_factory=ServerLimits)
-    queries: Path | None = None
+    stored: StoredQueries = field(default_factory=StoredQueries)
     export_slot: threading.Lock = field(default_factory=threading.Lock)
 
     @property

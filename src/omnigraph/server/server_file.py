@@ -15,6 +15,7 @@ from omnigraph.policy.audit_log import STANDARD_OUTPUT
 from omnigraph.policy.strict_yaml import Value, read_yaml
 from omnigraph.server.server_limits import ServerLimits
 from omnigraph.server.server_settings import DEFAULT_BIND, GraphSettings, ServerSettings
+from omnigraph.server.stored_queries import QueryFiles
 from omnigraph.server.tokens import TokenSources
 
 _KEYS = ("version", "bind", "graphs", "policy", "tokens", "audit", "limits", "traces")
@@ -81,8 +82,20 @@ def _graph(name: str, given: Value, home: Path) -> GraphSettings:
         raise given.wrong(f"'{name}' is no id of a graph", hint=ID_RULE)
     parts = given.mapping(_GRAPH_KEYS, required=("uri",))
     uri = parts["uri"].string()
-    queries, policy = (home / parts[key].string() if key in parts else None for key in ("queries", "policy"))
+    queries = _queries(parts["queries"], home) if "queries" in parts else QueryFiles()
+    policy = home / parts["policy"].string() if "policy" in parts else None
     return GraphSettings(name, uri if "://" in uri else str(home / uri), queries, policy)
+
+
+def _queries(given: Value, home: Path) -> QueryFiles:
+    """A file or a directory, a list of them, or files by the names of their queries."""
+    if given.is_mapping:
+        named = given.mapping().items()
+        return QueryFiles(
+            named={name: home / each.mapping(("file",), required=("file",))["file"].string() for name, each in named}
+        )
+    paths = given.strings() if given.is_list else (given.string(),)
+    return QueryFiles(tuple(home / path for path in paths))
 
 
 def _limits(given: Value) -> ServerLimits:
@@ -118,5 +131,5 @@ def graphs_at(paths: Iterable[str], policy: Path | None, queries: Path | None = 
                 raise InputError(
                     f"{found[name].uri} and {uri} give two graphs the id '{name}'", hint="use a server.yaml"
                 )
-            found[name] = GraphSettings(name, uri, queries, policy)
+            found[name] = GraphSettings(name, uri, QueryFiles.at(queries), policy)
     return tuple(found.values())

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from omnigraph.server.server_limits import ServerLimits
+from omnigraph.server.stored_queries import QueryFiles
 from omnigraph.server.tokens import TokenSources
 
 DEFAULT_BIND = "127.0.0.1:8080"
@@ -17,13 +18,13 @@ class GraphSettings:
 
     Attributes:
         id: its name in addresses.
-        queries: file or directory of its stored queries.
+        queries: where its stored queries are.
         policy: file of its rules.
     """
 
     id: str
     uri: str
-    queries: Path | None = None
+    queries: QueryFiles = field(default_factory=QueryFiles)
     policy: Path | None = None
 
 

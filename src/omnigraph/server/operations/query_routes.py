@@ -82,9 +82,15 @@ def _lint(call: Call) -> Answer:
 
 def _search(call: Call) -> Answer:
     asked: requests.SearchRequestBody = call.body
-    size = {"hops": asked.hops or 0, "limit": _HITS if asked.limit is None else asked.limit}
-    limited = {**bounds(call, asked.timeout_ms), "max_bytes": call.served.limits.result_bytes}
-    found = call.graph.search(asked.words, asked.types, **size, **state_of(asked), **limited)
+    found = call.graph.search(
+        asked.words,
+        asked.types,
+        hops=asked.hops or 0,
+        limit=_HITS if asked.limit is None else asked.limit,
+        max_bytes=call.served.limits.result_bytes,
+        **state_of(asked),
+        **bounds(call, asked.timeout_ms),
+    )
     return found.to_dict()
 
 

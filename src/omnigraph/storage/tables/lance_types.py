@@ -16,6 +16,9 @@ import pyarrow as pa
 class TableScan(Protocol):
     """A scan that is ready to run."""
 
+    @property
+    def projected_schema(self) -> pa.Schema: ...
+
     def to_table(self) -> pa.Table: ...
 
     def to_batches(self) -> Iterator[pa.RecordBatch]: ...

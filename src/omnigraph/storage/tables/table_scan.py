@@ -114,6 +114,27 @@ def whole_table(handle: LanceTable, columns: Sequence[str] | None) -> pa.Table:
     return pa.Table.from_batches(batches, table.schema).select(names)
 
 
+def whole_table_in_pieces(handle: LanceTable, columns: Sequence[str] | None) -> pa.RecordBatchReader:
+    """The same piece by piece: only some thousand rows are in memory at a time."""
+    names = list(columns) if columns is not None else list(handle.schema.names)
+    blobs = has_blobs(pa.schema([field for field in handle.schema if field.name in names]))
+    scanned = [*names, ADDRESS] if blobs and ADDRESS not in names else names
+    scanner = handle.scanner(
+        columns=scanned,
+        batch_size=limits.EXPORT_BLOB_BATCH_ROWS if blobs else limits.EXPORT_BATCH_ROWS,
+        blob_handling=AS_BYTES,
+        scan_in_order=True,
+    )
+    schema = pa.schema([scanner.projected_schema.field(name) for name in names])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        with store_errors("read a table", handle):
+            for batch in scanner.to_batches():
+                yield (with_nulls(handle, batch) if blobs else batch).select(names)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
 ID = "id"
 
 
