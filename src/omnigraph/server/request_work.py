@@ -185,7 +185,7 @@ class RequestWork:
     def _pieces(self, answer: Pieces) -> None:
         reply = Reply(answer.status, [(b"content-type", answer.media_type.encode()), *as_headers(answer.headers)])
         reply.length = answer.length
-        if self.operation.method == "HEAD":
+        if self.operation.method == "HEAD" or answer.status == 304:
             self.exchange.answer(reply)
             return
         with self.place.streaming(self.pool):

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args, get_origin
+from typing import Any
 from urllib.parse import parse_qsl
-
-import msgspec
 
 from omnigraph import limits
 from omnigraph.errors import InvalidRequest
-from omnigraph.ids import did_you_mean
 from omnigraph.server.operation import Operation
 from omnigraph.server.request_body import decoded_json
 from omnigraph.server.server_limits import ServerLimits
+from omnigraph.wire.query_string import parameters
 
 _MOST_PARAMETERS = 1_000
 
@@ -31,8 +29,6 @@ class ServedOperation:
         self.body_resource = "request_body_bytes" if operation.raw_body is None else "graph_batch_request_bytes"
         configured = {None: allowed.json_body_bytes, limits.LOAD_BODY_BYTES: allowed.load_body_bytes}
         self.body_limit: int = configured.get(operation.body_limit) or operation.body_limit or allowed.json_body_bytes
-        fields = msgspec.structs.fields(operation.query) if operation.query is not None else ()
-        self._parameters = {each.encode_name: _is_list(each.type) for each in fields}
 
     def parameters(self, query_string: bytes) -> Any:
         """The query parameters as the operation's class.
@@ -40,28 +36,10 @@ class ServedOperation:
         Raises:
             InvalidRequest: one is unknown, occurs too often, or has another shape.
         """
-        if self.operation.query is None:
+        operation = self.operation
+        if operation.query is None:
             return None
-        found: dict[str, Any] = {}
-        for name, value in _pairs(query_string):
-            if name not in self._parameters:
-                if self.operation.keeps_unknown_keys:
-                    continue
-                hint = did_you_mean(name, self._parameters)
-                raise InvalidRequest(f"there is no query parameter '{name[:80]}'", hint=hint, parameter=name[:80])
-            if self._parameters[name]:
-                found.setdefault(name, []).append(value)
-            elif name in found:
-                raise InvalidRequest(f"the query parameter '{name}' occurs more than once", parameter=name)
-            else:
-                found[name] = value
-        try:
-            return msgspec.convert(found, self.operation.query, strict=False)
-        except msgspec.ValidationError as error:
-            message, _, place = str(error).partition(" - at ")
-            name = place.strip("`").removeprefix("$.")
-            at = f" '{name}'" if name else ""
-            raise InvalidRequest(f"a query parameter{at} is wrong: {message[:1].lower()}{message[1:]}") from None
+        return parameters(operation.query, _pairs(query_string), keeps_unknown=operation.keeps_unknown_keys)
 
     def body(self, content: bytes) -> Any:
         """A JSON body as the operation's class.
@@ -84,8 +62,3 @@ def _pairs(query_string: bytes) -> list[tuple[str, str]]:
         raise InvalidRequest("the query parameters are not UTF-8") from None
     except ValueError:
         raise InvalidRequest(f"there are more than {_MOST_PARAMETERS} query parameters") from None
-
-
-def _is_list(kind: Any) -> bool:
-    """Whether a parameter is a list of texts, also where it may be missing."""
-    return any(get_origin(each) in (list, tuple) for each in (kind, *get_args(kind)))

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, get_args, get_origin
 
 import msgspec
 
-from omnigraph.errors import InputError
+from omnigraph.errors import InvalidRequest
 from omnigraph.ids import did_you_mean
 
 _Kind = TypeVar("_Kind", bound=msgspec.Struct)
@@ -30,7 +30,7 @@ def parameters(kind: type[_Kind], pairs: Iterable[tuple[str, str]], *, keeps_unk
         keeps_unknown: names that nobody knows are passed over.
 
     Raises:
-        InputError: a name is unknown, repeated or missing, or a value is none of its kind.
+        InvalidRequest: a name is unknown, repeated or missing, or a value is none of its kind.
     """
     fields = _fields(kind)
     values: dict[str, Any] = {}
@@ -39,30 +39,31 @@ def parameters(kind: type[_Kind], pairs: Iterable[tuple[str, str]], *, keeps_unk
         if form is None:
             if not keeps_unknown:
                 hint = did_you_mean(name, fields)
-                raise InputError(f"unknown query parameter '{name[:100]}'", hint=hint, parameter=name)
+                raise InvalidRequest(f"there is no query parameter '{name[:80]}'", hint=hint, parameter=name[:80])
         elif form is list:
             values.setdefault(name, []).append(text)
         elif name in values:
-            raise InputError(f"query parameter '{name}' is given more than once", parameter=name)
+            raise InvalidRequest(f"the query parameter '{name}' occurs more than once", parameter=name)
         else:
             values[name] = _value(name, text, form)
     try:
         return msgspec.convert(values, kind)
     except msgspec.ValidationError as error:
-        text, _, place = str(error).partition(" - at ")
-        where = place.strip("`").removeprefix("$.")
-        raise InputError(f"query parameters: {text}" + (f" at '{where}'" if where else "")) from None
+        message, _, place = str(error).partition(" - at ")
+        name = place.strip("`").removeprefix("$.")
+        at = f" '{name}'" if name else ""
+        raise InvalidRequest(f"a query parameter{at} is wrong: {message[:1].lower()}{message[1:]}") from None
 
 
 def _value(name: str, text: str, form: type) -> object:
     if form is int:
         digits = text.removeprefix("-")
         if not (digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS):
-            raise InputError(f"query parameter '{name}' is a whole number, not {text[:40]!r}", parameter=name)
+            raise InvalidRequest(f"query parameter '{name}' is a whole number, not {text[:40]!r}", parameter=name)
         return int(text)
     if form is bool:
         if text not in _TRUTH:
-            raise InputError(f"query parameter '{name}' is true or false, not {text[:40]!r}", parameter=name)
+            raise InvalidRequest(f"query parameter '{name}' is true or false, not {text[:40]!r}", parameter=name)
         return _TRUTH[text]
     return text
 
