@@ -1,12 +1,12 @@
-"""Neighbours of nodes as compressed sparse rows, and breadth-first search over them.
+"""Neighbours of nodes as compressed sparse rows.
 
-For node ``n`` the neighbours are the slice ``targets[starts[n]:starts[n + 1]]``. `within` finds which nodes lie between
-``min`` and ``max`` hops from each origin. Plain arrays; knows nothing of types or tables.
+For node ``n`` the neighbours are the slice ``targets[starts[n]:starts[n + 1]]``. Plain arrays; knows nothing of types
+or tables. What lies further away is found by `reachable_pairs.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -102,8 +102,15 @@ class Adjacency:
             entries = np.arange(len(rows)) + np.repeat(first - before, counts)
         if self.holes is None or len(entries) == 0:
             return rows, entries
-        keep = ~_among(self.holes, entries)
+        keep = ~among(self.holes, entries)
         return rows[keep], entries[keep]
+
+    def sizes(self, frontier: Positions) -> npt.NDArray[np.int64]:
+        """How many entries each row of a frontier has, holes included."""
+        if self.nodes == 0:
+            return np.zeros(len(frontier), np.int64)
+        slots = self._slots(frontier)
+        return np.where(slots < 0, 0, self.starts[slots + 1] - self.starts[slots])
 
     def reach(self, frontier: Positions) -> int:
         """How many entries a frontier has, holes included."""
@@ -171,7 +178,7 @@ class Adjacency:
             entries = np.concatenate(found) if found else _NOTHING
         else:
             entries = np.flatnonzero(np.isin(self.edges, edges))
-        return entries if self.holes is None else entries[~_among(self.holes, entries)]
+        return entries if self.holes is None else entries[~among(self.holes, entries)]
 
 
 def degrees(layers: tuple[Adjacency, ...], nodes: int) -> npt.NDArray[np.int64]:
@@ -185,7 +192,7 @@ def degrees(layers: tuple[Adjacency, ...], nodes: int) -> npt.NDArray[np.int64]:
     return total
 
 
-def _among(ascending: Positions, wanted: Positions) -> npt.NDArray[np.bool_]:
+def among(ascending: Positions, wanted: Positions) -> npt.NDArray[np.bool_]:
     """Which of the wanted numbers are in an ascending list."""
     if len(ascending) == 0:
         return np.zeros(len(wanted), np.bool_)
@@ -243,89 +250,3 @@ def contains(adjacency: Adjacency, sources: Positions, targets: Positions) -> np
     found = np.zeros(len(sources), np.bool_)
     found[rows[hits]] = True
     return found
-
-
-#: (row of the frontier, neighbour) for a frontier of positions.
-Neighbours = Callable[[Positions], tuple[Positions, Positions]]
-
-#: Up to this many (origin, node) pairs are kept as flags; beyond, as sorted keys.
-_FLAGS = 50_000_000
-
-
-def within(neighbours: Neighbours, origins: Positions, nodes: int, low: int, high: int) -> tuple[Positions, Positions]:
-    """(row of the origin, destination) pairs; ``origins`` are distinct positions."""
-    seen = _VisitedPairs(len(origins), nodes)
-    returned = _VisitedPairs(len(origins), nodes)
-    rows, frontier = np.arange(len(origins)), origins
-    seen.add(rows, frontier)
-    found_rows: list[Positions] = []
-    found: list[Positions] = []
-    for hop in range(1, high + 1):
-        if len(frontier) == 0:
-            break
-        entry, targets = neighbours(frontier)
-        from_rows = rows[entry]
-        loops = targets == frontier[entry]
-        if hop >= low and loops.any():
-            loop_rows, loop_nodes = returned.fresh(from_rows[loops], targets[loops])
-            found_rows.append(loop_rows)
-            found.append(loop_nodes)
-        rows, frontier = seen.fresh(from_rows, targets)
-        if hop >= low:
-            returned.add(rows, frontier)
-            found_rows.append(rows)
-            found.append(frontier)
-    if not found:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    return np.concatenate(found_rows), np.concatenate(found)
-
-
-def within_backwards(
-    neighbours: Neighbours, ends: Positions, looped: npt.NDArray[np.bool_], nodes: int, low: int, high: int
-) -> tuple[Positions, Positions]:
-    """(row of the destination, origin) pairs; ``looped`` says which destinations have a self-loop."""
-    seen = _VisitedPairs(len(ends), nodes)
-    rows, frontier = np.arange(len(ends)), ends
-    seen.add(rows, frontier)
-    found_rows: list[Positions] = []
-    found: list[Positions] = []
-    for distance in range(high + 1):
-        near = max(low, 1) <= distance
-        again = low <= distance + 1 <= high
-        keep = looped[rows] & again | near
-        found_rows.append(rows[keep])
-        found.append(frontier[keep])
-        if distance == high or len(frontier) == 0:
-            break
-        entry, targets = neighbours(frontier)
-        rows, frontier = seen.fresh(rows[entry], targets)
-    return np.concatenate(found_rows), np.concatenate(found)
-
-
-class _VisitedPairs:
-    """A growing set of (row, node) pairs."""
-
-    def __init__(self, rows: int, nodes: int) -> None:
-        self._nodes = max(nodes, 1)
-        self._flags: npt.NDArray[np.bool_] | None = (
-            np.zeros(rows * self._nodes, np.bool_) if rows * self._nodes <= _FLAGS else None
-        )
-        self._keys = np.zeros(0, np.int64)
-
-    def add(self, rows: Positions, nodes: Positions) -> None:
-        keys = rows * self._nodes + nodes
-        if self._flags is not None:
-            self._flags[keys] = True
-        else:
-            self._keys = np.union1d(self._keys, keys)
-
-    def fresh(self, rows: Positions, nodes: Positions) -> tuple[Positions, Positions]:
-        """The pairs that are not in the set yet, each once; they are added."""
-        keys = rows * self._nodes + nodes
-        if self._flags is not None:
-            keys = np.unique(keys[~self._flags[keys]])
-            self._flags[keys] = True
-        else:
-            keys = np.setdiff1d(keys, self._keys)
-            self._keys = np.union1d(self._keys, keys)
-        return keys // self._nodes, keys % self._nodes

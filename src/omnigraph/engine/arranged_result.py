@@ -37,6 +37,7 @@ from omnigraph.query.typed import (
     Variable,
 )
 from omnigraph.query.typed.walk import variables_in_expression
+from omnigraph.read_budget import ReadBudget
 
 
 def finish_arranged(context: ExecutionContext, plan: Plan, bindings: BindingTable) -> pa.Table:
@@ -58,7 +59,7 @@ def _by_rank(context: ExecutionContext, plan: Plan, bindings: BindingTable) -> p
     best = ranked(context, query, bindings, end)
     if query.is_aggregated or query.distinct:
         output = (_aggregated if query.is_aggregated else _distinct)(context, plan, best)
-        return output.table(np.arange(output.length)[skip:end])
+        return output.table(np.arange(output.length)[skip:end], context.budget)
     return projected(context, plan, best.take(np.arange(best.length)[skip:end]))
 
 
@@ -82,18 +83,27 @@ class _Output:
     def column(self, number: int, rows: Any = None) -> pa.Array:
         return self.columns[number](np.arange(self.length) if rows is None else rows)
 
-    def table(self, rows: Any) -> pa.Table:
-        return table_of([column(rows) for column in self.columns], len(rows))
+    def table(self, rows: Any, budget: ReadBudget) -> pa.Table:
+        budget.require_rows(len(rows))
+        columns = []
+        for column in self.columns:
+            budget.check()
+            columns.append(column(rows))
+        return table_of(columns, len(rows))
 
 
 def _distinct(context: ExecutionContext, plan: Plan, bindings: BindingTable) -> _Output:
     """Different rows, in the order of a ranking. Where the columns name their nodes, different nodes are enough."""
     expressions = [column.expression for column in plan.columns]
     used = {v.name: v for e in expressions for v in variables_in_expression(e)}
-    bindings = bindings.distinct(list(used), in_order=plan.rank is not None)
+    bindings = bindings.distinct(list(used), in_order=plan.rank is not None, budget=context.budget)
     if not all(any(_names_node(context, e, v) for e in expressions) for v in used.values()):
         columns = [column_of(context, plan, number, bindings) for number in range(len(expressions))]
-        firsts = grouping.group(columns, bindings.length).examples if bindings.length else np.zeros(0, np.int64)
+        firsts = (
+            grouping.group(columns, bindings.length, context.budget).examples
+            if bindings.length
+            else np.zeros(0, np.int64)
+        )
         bindings = bindings.take(np.sort(firsts))
 
     def fetch(number: int) -> Callable[[Any], pa.Array]:
@@ -112,13 +122,13 @@ def _ordered(context: ExecutionContext, plan: Plan, bindings: BindingTable) -> P
 def _in_order(context: ExecutionContext, plan: Plan, keys: list[SortColumn], length: int) -> Positions:
     """Row numbers in order, without those before the offset and behind the limit."""
     if plan.top is None:
-        return page(context, plan, sorted_rows(keys, length))
+        return page(context, plan, sorted_rows(keys, length, context.budget))
     began = time.perf_counter()
     skipped = number_of(context, plan.top.offset) or 0
     limit = number_of(context, plan.top.limit)
     assert limit is not None
     wanted = min(skipped + limit, length)
-    found = first_rows(keys, length, wanted)
+    found = first_rows(keys, length, wanted, context.budget)
     if context.trace is not None:
         context.trace.finished(plan.top, len(found), time.perf_counter() - began)
     return found[skipped:]
@@ -129,7 +139,8 @@ def _binding_key(context: ExecutionContext, expression: Any, bindings: BindingTa
 
 
 def _tie_key(context: ExecutionContext, variable: Variable, bindings: BindingTable) -> SortColumn:
-    return SortColumn(lambda rows: context.rows(variable).values("id", bindings.of(variable)[rows]))
+    positions = bindings.of(variable)
+    return SortColumn(lambda rows: context.fetch(variable, "id", positions[rows]))
 
 
 def _tie_breakers(plan: Plan, bindings: BindingTable) -> list[Variable]:
@@ -148,8 +159,9 @@ def _cut(context: ExecutionContext, plan: Plan, output: _Output) -> pa.Table:
         return SortColumn(lambda rows: output.column(number, rows), order.descending)
 
     if not plan.query.order:
-        return output.table(page(context, plan, np.arange(output.length)))
-    return output.table(_in_order(context, plan, [key(each) for each in plan.query.order], output.length))
+        return output.table(page(context, plan, np.arange(output.length)), context.budget)
+    rows = _in_order(context, plan, [key(each) for each in plan.query.order], output.length)
+    return output.table(rows, context.budget)
 
 
 class _TreeFactors:
@@ -179,9 +191,10 @@ def _aggregated(
     elif tree is not None and any(_names_node(context, key, tree.variable) for key in keys):
         groups = Groups(np.arange(bindings.length), np.arange(bindings.length))
     else:
-        groups = grouping.group([values(context, key, bindings) for key in keys], bindings.length)
+        groups = grouping.group([values(context, key, bindings) for key in keys], bindings.length, context.budget)
 
     def fetch(number: int, column: OutputColumn) -> Callable[[Any], pa.Array]:
+        context.budget.check()
         if not isinstance(column.expression, Aggregate):
             return lambda rows: column_of(context, plan, number, bindings.take(groups.examples[rows]))
         found = typed(_aggregate(context, column.expression, bindings, groups, tree), column.type)
@@ -239,10 +252,10 @@ def _exact(aggregate: Aggregate, sums: IntegerParts, counts: Any) -> pa.Array:
 def _count_distinct(context: ExecutionContext, argument: Operand, bindings: BindingTable, groups: Groups) -> pa.Array:
     if isinstance(argument, NodeId):  # rows differ where their positions do
         positions = bindings.of(argument.variable)
-        return grouping.count_distinct(groups, positions, positions >= 0)
+        return grouping.count_distinct(groups, positions, positions >= 0, context.budget)
     column = values(context, argument, bindings)
     valid = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), np.bool_)
-    return grouping.count_distinct(groups, grouping.codes_of(column), valid)
+    return grouping.count_distinct(groups, grouping.codes_of(column, context.budget), valid, context.budget)
 
 
 def _present(context: ExecutionContext, argument: Operand, bindings: BindingTable) -> Any:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
+from omnigraph.engine.pieces import buckets, stacked
 from omnigraph.engine.position_deltas import Positions
 from omnigraph.query.typed import Variable
+from omnigraph.read_budget import PIECE_ROWS, UNBOUNDED, ReadBudget
+
+#: More bindings than this are looked at in parts when somebody may stop it.
+_LONG = 8 * PIECE_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +59,28 @@ class BindingTable:
         base = self.take(rows)
         return BindingTable(base.length, {**base.columns, variable.name: positions}, base.outer, base.rows)
 
-    def distinct(self, names: list[str], *, in_order: bool = False) -> BindingTable:
+    def part(self, piece: slice) -> BindingTable:
+        """Some consecutive bindings; nothing is copied."""
+        columns = {name: column[piece] for name, column in self.columns.items()}
+        rows = self.rows[piece] if self.rows is not None else None
+        return BindingTable(len(range(self.length)[piece]), columns, self.outer, rows)
+
+    @property
+    def width(self) -> int:
+        """Bytes of one binding."""
+        return 8 * (len(self.columns) + (self.rows is not None))
+
+    @staticmethod
+    def stacked(parts: list[BindingTable], check: Callable[[], None]) -> BindingTable:
+        """Tables of the same columns and outer bindings as one. The parts are used up."""
+        if len(parts) == 1:
+            return parts[0]
+        length, first = sum(part.length for part in parts), parts[0]
+        columns = {name: stacked([part.columns.pop(name) for part in parts], check) for name in list(first.columns)}
+        rows = None if first.rows is None else stacked([part.rows for part in parts if part.rows is not None], check)
+        return BindingTable(length, columns, first.outer, rows)
+
+    def distinct(self, names: list[str], *, in_order: bool = False, budget: ReadBudget = UNBOUNDED) -> BindingTable:
         """Only these columns, equal bindings once. Which outer binding they extend counts as a column.
 
         Args:
@@ -64,13 +91,19 @@ class BindingTable:
             keys.append(self.rows)
         if not keys:
             return BindingTable(min(self.length, 1))
-        first = np.sort(_first_of_each(keys)) if in_order else _first_of_each(keys)
+        first = np.sort(_first_of_each(keys, budget)) if in_order else _first_of_each(keys, budget)
         columns = {name: self.columns[name][first] for name in names}
         return BindingTable(len(first), columns, self.outer, self.rows[first] if self.rows is not None else None)
 
 
-def _first_of_each(keys: list[Positions]) -> Positions:
+def _first_of_each(keys: list[Positions], budget: ReadBudget) -> Positions:
     """Row numbers of the first occurrence of every combination."""
+    if len(keys) > 1 and len(keys[0]) > _LONG and budget.can_stop:
+        return np.concatenate([rows[_first([key[rows] for key in keys])] for rows in buckets(keys[0], budget)])
+    return _first(keys)
+
+
+def _first(keys: list[Positions]) -> Positions:
     if len(keys) == 1:
         column = keys[0]
         top = int(column.max()) + 1 if len(column) else 0

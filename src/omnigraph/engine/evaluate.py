@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from omnigraph.engine.binding_table import BindingTable
 from omnigraph.engine.compare import compare
 from omnigraph.engine.execution_context import ExecutionContext, Given, given_value
+from omnigraph.engine.pieces import slices
 from omnigraph.engine.position_deltas import Positions, one_chunk
 from omnigraph.query.typed import (
     AllOf,
@@ -39,6 +40,7 @@ from omnigraph.query.typed import (
     TextScore,
     Variable,
 )
+from omnigraph.read_budget import PIECE_ROWS
 from omnigraph.schema.arrow import arrow_type
 from omnigraph.tokenizer import Tokenizer
 
@@ -58,6 +60,9 @@ def distances(column: pa.Array, query: npt.NDArray[np.float32]) -> npt.NDArray[n
 #: Without an index, texts and vectors themselves are looked at up to one row in this many.
 _FEW_ROWS = 16
 
+#: Vectors that are measured between two looks at the budget.
+_FEW_VECTORS = 32_768
+
 #: Fetches a property of a variable for the bindings at hand.
 Fetch = Callable[[Variable, str], pa.Array]
 
@@ -69,15 +74,28 @@ def matching(
     context: ExecutionContext, predicates: tuple[Predicate, ...], bindings: BindingTable
 ) -> npt.NDArray[np.bool_]:
     """Which bindings satisfy all predicates."""
+    if not context.budget.can_stop or bindings.length <= PIECE_ROWS:
+        return _matching(context, predicates, bindings, bindings.length)
+    mask = np.empty(bindings.length, np.bool_)
+    for piece in slices(bindings.length):
+        context.budget.check()
+        mask[piece] = _matching(context, predicates, bindings.part(piece), bindings.length)
+    return mask
+
+
+def _matching(
+    context: ExecutionContext, predicates: tuple[Predicate, ...], bindings: BindingTable, size: int
+) -> npt.NDArray[np.bool_]:
+    """The same for a part of some bindings."""
 
     def fetch(variable: Variable, name: str) -> pa.Array:
-        return context.rows(variable).values(name, bindings.of(variable))
+        return context.fetch(variable, name, bindings.of(variable))
 
     def missing(variable: Variable) -> pa.Array:
         return pa.array(bindings.of(variable) < 0)
 
     def texts(test: TextMatch) -> tuple[TextSearch, Positions | None]:
-        return _searched(context, test, bindings.of(test.field.variable))
+        return _searched(context, test, bindings.of(test.field.variable), size)
 
     return _mask(_Evaluation(context.value, fetch, missing, texts, bindings.length), predicates)
 
@@ -87,19 +105,44 @@ def matching_rows(
 ) -> npt.NDArray[np.bool_]:
     """Which rows of one variable's table satisfy predicates about it: all rows, or those at some positions."""
     rows = context.rows(variable)
+    size = len(rows) if positions is None else len(positions)
+    if not context.budget.can_stop or size <= PIECE_ROWS:
+        mask = _matching_rows(context, predicates, variable, positions, slice(0, size))
+    else:
+        mask = np.empty(size, np.bool_)
+        for piece in slices(size):
+            context.budget.check()
+            mask[piece] = _matching_rows(context, predicates, variable, positions, piece)
+    return mask & rows.alive if positions is None and rows.alive is not None else mask
+
+
+def _matching_rows(
+    context: ExecutionContext,
+    predicates: tuple[Predicate, ...],
+    variable: Variable,
+    positions: Positions | None,
+    piece: slice,
+) -> npt.NDArray[np.bool_]:
+    """The same for a part of the rows."""
+    rows = context.rows(variable)
+    is_whole = piece == slice(0, len(rows) if positions is None else len(positions))
+    length = piece.stop - piece.start
+    here = positions if positions is None or is_whole else positions[piece]
 
     def fetch(_: Variable, name: str) -> pa.Array:
-        return rows.column(name) if positions is None else rows.values(name, positions)
+        if here is not None:
+            return context.fetch(variable, name, here)
+        return rows.column(name) if is_whole else rows.column(name).slice(piece.start, length)
 
     def texts(test: TextMatch) -> tuple[TextSearch, Positions | None]:
-        return _searched(context, test, positions)
+        if here is None and not is_whole:
+            return context.texts(test.field), np.arange(piece.start, piece.stop)
+        return _searched(context, test, here, length if positions is None else len(positions))
 
     def missing(_: Variable) -> pa.Array:
         return pa.array(np.zeros(length, np.bool_))
 
-    length = len(rows) if positions is None else len(positions)
-    mask = _mask(_Evaluation(context.value, fetch, missing, texts, length), predicates)
-    return mask & rows.alive if positions is None and rows.alive is not None else mask
+    return _mask(_Evaluation(context.value, fetch, missing, texts, length), predicates)
 
 
 def passing_rows(
@@ -130,13 +173,13 @@ def values(context: ExecutionContext, operand: Operand, bindings: BindingTable) 
         return pa.array(context.ranking[Rank(operand, variable)].fused_scores(bindings.of(variable)))
 
     def fetch(variable: Variable, name: str) -> pa.Array:
-        return context.rows(variable).values(name, bindings.of(variable))
+        return context.fetch(variable, name, bindings.of(variable))
 
     def missing(_: Variable) -> pa.Array:
         return pa.nulls(0, pa.bool_())
 
     def texts(test: TextMatch) -> tuple[TextSearch, Positions | None]:
-        return _searched(context, test, bindings.of(test.field.variable))
+        return _searched(context, test, bindings.of(test.field.variable), bindings.length)
 
     return _Evaluation(context.value, fetch, missing, texts, bindings.length).column(operand)
 
@@ -146,8 +189,9 @@ def _scores(context: ExecutionContext, score: Distance | TextScore, positions: P
     query = context.value(score.query)
     if query is None:
         return pa.nulls(len(positions), pa.float64())
-    found = measured(context, score, positions) if isinstance(score, Distance) else None
-    if found is None:
+    if isinstance(score, Distance):
+        found = measured(context, score, positions)
+    else:
         found = context.texts(score.field).scores(query, positions)
     return pa.array(found, mask=np.isnan(found))
 
@@ -156,17 +200,28 @@ def measured(context: ExecutionContext, score: Distance, positions: Positions) -
     """The distance of each row: from the index, or from the few vectors themselves when there is no index at hand."""
     name, rows = (score.field.variable.type_name, score.field.property), context.rows(score.field.variable)
     if len(positions) * _FEW_ROWS < len(rows) and not context.view.has_index(*name):
-        return distances(rows.values(score.field.property, positions), context.vector(score))
-    return context.view.vector_index(*name).distances(context.vector(score), positions)
+        return distances(context.fetch(score.field.variable, score.field.property, positions), context.vector(score))
+    index, query = context.view.vector_index(*name), context.vector(score)
+    if not context.budget.can_stop or len(positions) <= _FEW_VECTORS:
+        return index.distances(query, positions)
+    found = np.empty(len(positions))
+    for piece in slices(len(positions), _FEW_VECTORS):
+        context.budget.check()
+        found[piece] = index.distances(query, positions[piece])
+    return found
 
 
 def _searched(
-    context: ExecutionContext, test: TextMatch, positions: Positions | None
+    context: ExecutionContext, test: TextMatch, positions: Positions | None, size: int
 ) -> tuple[TextSearch, Positions | None]:
-    """Where a text condition looks: in the index, or in the few texts that it is about when there is none at hand."""
+    """Where a text condition looks: in the index, or in the few texts that it is about when there is none at hand.
+
+    Args:
+        size: rows that it is about in all.
+    """
     field = test.field
     name, rows = (field.variable.type_name, field.property), context.rows(field.variable)
-    is_few = positions is not None and len(positions) * _FEW_ROWS < len(rows)
+    is_few = positions is not None and size * _FEW_ROWS < len(rows)
     if is_few and positions is not None and name not in context.searches and not context.view.has_index(*name):
         return _among_texts(rows.values(field.property, positions), test.tokenizer)
     return context.texts(field), positions

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from omnigraph import ids
+from omnigraph.engine.fetch_values import fetch_values
 from omnigraph.engine.graph_view import GraphView
+from omnigraph.engine.position_deltas import Positions
 from omnigraph.engine.table_rows import TableRows
 from omnigraph.errors import InputError
 from omnigraph.query.plan.logical_plan import Step, TopK
@@ -75,6 +78,10 @@ class ExecutionContext:
         if variable.entity is Entity.NODE:
             return self.view.nodes(variable.type_name)
         return self.view.edges(variable.type_name)
+
+    def fetch(self, variable: Variable, name: str, positions: Positions) -> pa.Array:
+        """A property of the rows at some positions; null where the position is negative."""
+        return fetch_values(self.rows(variable), name, positions, self.budget)
 
     def value(self, operand: Given) -> Any:
         return given_value(operand, self.params, self.now)

@@ -73,6 +73,7 @@ def _weights(
     context: ExecutionContext, node: TreeNode, factor: Factor | None, among: Positions | None = None
 ) -> _Vector:
     """Weights of a variable; only those at some positions if no others matter."""
+    context.budget.check()
     rows = context.rows(node.variable)
     own = factor if factor is not None and factor.variable == node.variable else None
     vector: _Vector = _Ones()

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from omnigraph.engine.binding_table import BindingTable
-from omnigraph.engine.evaluate import matching, matching_rows
+from omnigraph.engine.evaluate import matching
 from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.node_scan import candidates
+from omnigraph.engine.pieces import cuts, slices
 from omnigraph.engine.position_deltas import Positions
+from omnigraph.engine.traversal import TargetTest, connected, followed, leaves
+from omnigraph.errors import QueryTimeout, ResourceLimitExceeded
 from omnigraph.query.plan.logical_plan import (
     AntiJoin,
     Distinct,
@@ -25,13 +26,11 @@ from omnigraph.query.plan.logical_plan import (
     RankedScan,
     Step,
 )
-from omnigraph.query.typed import EdgeReading, Predicate, Traversal, Variable
+from omnigraph.query.typed import Traversal, Variable
+from omnigraph.read_budget import PIECE_ROWS
 
-if TYPE_CHECKING:
-    from omnigraph.engine.topology import DirectedAdjacency, Topology
-
-#: Testing predicates on the whole table pays once the rows to test are more than this share of it.
-_WHOLE_TABLE = 0.25
+#: Bytes that a new binding takes while it is made, besides those it had: the variable, and which row it extends.
+_BOUND = 16
 
 
 def run_steps(context: ExecutionContext, steps: tuple[Step, ...], start: BindingTable) -> BindingTable:
@@ -39,20 +38,34 @@ def run_steps(context: ExecutionContext, steps: tuple[Step, ...], start: Binding
     for step in steps:
         began = time.perf_counter()
         context.budget.check()
-        bindings = run_step(context, step, bindings)
+        try:
+            bindings = run_step(context, step, bindings)
+        except (QueryTimeout, ResourceLimitExceeded) as error:
+            _say_where(error, step)
+            raise
         if context.trace is not None:
             context.trace.finished(step, bindings.length, time.perf_counter() - began)
     return bindings
 
 
+def _say_where(error: QueryTimeout | ResourceLimitExceeded, step: Step) -> None:
+    """Name the innermost step that was too much."""
+    if "step" in error.details or error.details.get("resource", "query_bytes") != "query_bytes":
+        return
+    from omnigraph.query.plan.explain import step_text
+
+    error.details["step"] = text = step_text(step)
+    error.hint = f"at the step: {text}; see explain, and ask for less with a condition, fewer hops or a limit"
+
+
 def run_step(context: ExecutionContext, step: Step, bindings: BindingTable) -> BindingTable:
     match step:
         case NodeScan():
-            return _product(bindings, step.variable, candidates(context, step.variable, step.predicates))
+            return _product(context, bindings, step.variable, candidates(context, step.variable, step.predicates))
         case RankedScan():
             from omnigraph.engine.ranking import best_of_scan
 
-            return _product(bindings, step.variable, best_of_scan(context, step))
+            return _product(context, bindings, step.variable, best_of_scan(context, step))
         case Expand():
             return _expand(context, step, bindings)
         case ExpandDistinct():
@@ -66,137 +79,68 @@ def run_step(context: ExecutionContext, step: Step, bindings: BindingTable) -> B
         case OptionalMatch():
             return _extend(context, step, bindings)
         case Distinct():
-            return bindings.distinct([variable.name for variable in step.variables])
+            return bindings.distinct([variable.name for variable in step.variables], budget=context.budget)
 
 
-def _product(bindings: BindingTable, variable: Variable, positions: Positions) -> BindingTable:
+def _product(
+    context: ExecutionContext, bindings: BindingTable, variable: Variable, positions: Positions
+) -> BindingTable:
     if bindings.length == 1 and not bindings.columns and bindings.rows is None:
         return BindingTable(len(positions), {variable.name: positions})
-    rows = np.repeat(np.arange(bindings.length), len(positions))
-    return bindings.bind(variable, rows, np.tile(positions, bindings.length))
+    length = bindings.length * len(positions)
+    context.budget.hold(length * (bindings.width + _BOUND))
+    if length <= PIECE_ROWS:
+        rows = np.repeat(np.arange(bindings.length), len(positions))
+        return bindings.bind(variable, rows, np.tile(positions, bindings.length))
+    parts = []
+    for piece in slices(bindings.length, max(1, PIECE_ROWS // len(positions))):
+        context.budget.check()
+        rows = np.repeat(np.arange(piece.start, piece.stop), len(positions))
+        parts.append(bindings.bind(variable, rows, np.tile(positions, piece.stop - piece.start)))
+    return BindingTable.stacked(parts, context.budget.check)
 
 
 def _expand(context: ExecutionContext, step: Expand, bindings: BindingTable) -> BindingTable:
-    traversal, topology = step.traversal, context.view.topology(step.traversal.edge_type)
+    traversal, parts, held = step.traversal, [], 0
     origins = bindings.of(step.origin)
-    if traversal.edge is not None:
-        rows, targets, edges = _incident(topology, traversal, step.origin, origins)
-        keep = _passing(context, step.predicates, step.target, targets)
-        found = bindings.bind(step.target, rows[keep], targets[keep])
-        return BindingTable(found.length, {**found.columns, traversal.edge.name: edges[keep]}, found.outer, found.rows)
-    neighbours = _neighbours(topology, traversal, step.origin)
-    if (traversal.min_hops, traversal.max_hops) == (1, 1):
-        rows, targets = neighbours(origins)
-    else:
-        rows, targets = _hops(context, traversal, step, origins, neighbours)
-    if step.predicates:
-        keep = _passing(context, step.predicates, step.target, targets)
-        rows, targets = rows[keep], targets[keep]
-    return bindings.bind(step.target, rows, targets)
+    test = TargetTest(context, step.predicates, step.target)
+    for rows, targets, edges in followed(context, step, origins, 0 if step.predicates else bindings.width + _BOUND):
+        if step.predicates:
+            keep = test.passing(targets)
+            rows, targets, edges = rows[keep], targets[keep], None if edges is None else edges[keep]
+        found = bindings.bind(step.target, rows, targets)
+        if edges is not None and traversal.edge is not None:
+            columns = {**found.columns, traversal.edge.name: edges}
+            found = BindingTable(found.length, columns, found.outer, found.rows)
+        parts.append(found)
+        held += found.length * found.width
+        context.budget.hold(held)
+    return BindingTable.stacked(parts, context.budget.check)
 
 
 def _reach(context: ExecutionContext, step: ExpandDistinct, bindings: BindingTable) -> BindingTable:
-    direction = _direction(context.view.topology(step.traversal.edge_type), step.traversal, step.origin)
+    topology = context.view.topology(step.traversal.edge_type)
+    direction = topology.out if leaves(step.traversal, step.origin) else topology.into
     found = direction.reached(bindings.of(step.origin), len(context.rows(step.target)))
     if step.predicates:
-        found = found[_passing(context, step.predicates, step.target, found)]
+        found = found[TargetTest(context, step.predicates, step.target).passing(found)]
     return BindingTable(len(found), {step.target.name: found})
-
-
-def _hops(
-    context: ExecutionContext,
-    traversal: Traversal,
-    step: Expand,
-    origins: Positions,
-    neighbours: Callable[[Positions], tuple[Positions, Positions]],
-) -> tuple[Positions, Positions]:
-    edge = context.view.catalog.edges[traversal.edge_type]
-    if edge.source != edge.target:  # edges between different types cannot be chained
-        return neighbours(origins) if traversal.min_hops == 1 else (origins[:0], origins[:0])
-    from omnigraph.engine.adjacency import within, within_backwards
-
-    unique, inverse = np.unique(origins[origins >= 0], return_inverse=True)
-    nodes = len(context.rows(step.target))
-    if step.origin == traversal.right and traversal.left != traversal.right:
-        looped = context.view.topology(traversal.edge_type).out.connects(unique, unique)
-        found_rows, found = within_backwards(neighbours, unique, looped, nodes, traversal.min_hops, traversal.max_hops)
-    else:
-        found_rows, found = within(neighbours, unique, nodes, traversal.min_hops, traversal.max_hops)
-    order = np.argsort(found_rows, kind="stable")
-    starts = np.searchsorted(found_rows[order], np.arange(len(unique) + 1))
-    counts = starts[inverse + 1] - starts[inverse]
-    base = np.repeat(starts[inverse] - (np.cumsum(counts) - counts), counts)
-    entries = order[np.arange(int(counts.sum())) + base]
-    rows = np.repeat(np.flatnonzero(origins >= 0), counts)
-    return rows, found[entries]
-
-
-def _passing(
-    context: ExecutionContext, predicates: tuple[Predicate, ...], variable: Variable, positions: Positions
-) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Which positions satisfy predicates about their variable, each row of the table tested at most once or so."""
-    if not predicates:
-        return np.ones(len(positions), np.bool_)
-    if len(positions) > _WHOLE_TABLE * len(context.rows(variable)):
-        return matching_rows(context, predicates, variable, None)[positions]
-    return matching_rows(context, predicates, variable, positions)
-
-
-def _direction(topology: Topology, traversal: Traversal, origin: Variable) -> DirectedAdjacency:
-    """Edges as seen from a bound end."""
-    return topology.out if _leaves(traversal, origin) else topology.into
-
-
-def _leaves(traversal: Traversal, origin: Variable) -> bool:
-    if traversal.reading is EdgeReading.UNDIRECTED or traversal.left == traversal.right:
-        return True
-    return traversal.source == origin
-
-
-def _neighbours(
-    topology: Topology, traversal: Traversal, origin: Variable
-) -> Callable[[Positions], tuple[Positions, Positions]]:
-    if traversal.reading is not EdgeReading.UNDIRECTED:
-        return _direction(topology, traversal, origin).neighbours
-
-    def both(frontier: Positions) -> tuple[Positions, Positions]:
-        out_rows, out = topology.out.neighbours(frontier)
-        in_rows, into = topology.into.neighbours(frontier)
-        rows, targets = np.concatenate([out_rows, in_rows]), np.concatenate([out, into])
-        width = int(targets.max()) + 1 if len(targets) else 1
-        keys = np.unique(rows * width + targets)
-        return keys // width, keys % width
-
-    return both
-
-
-def _incident(
-    topology: Topology, traversal: Traversal, origin: Variable, frontier: Positions
-) -> tuple[Positions, Positions, Positions]:
-    if traversal.reading is not EdgeReading.UNDIRECTED:
-        return _direction(topology, traversal, origin).incident(frontier)
-    out, into = topology.out.incident(frontier), topology.into.incident(frontier)
-    loops = into[1] == frontier[into[0]]  # a loop lies in both directions but is one edge
-    rows, targets, edges = (np.concatenate([a, b[~loops]]) for a, b in zip(out, into, strict=True))
-    return rows, targets, edges
 
 
 def _connect(context: ExecutionContext, traversal: Traversal, bindings: BindingTable) -> BindingTable:
     left, right = bindings.of(traversal.left), bindings.of(traversal.right)
-    topology = context.view.topology(traversal.edge_type)
-    if traversal.edge is not None:
-        rows, targets, edges = _incident(topology, traversal, traversal.left, left)
+    if traversal.edge is None and (traversal.min_hops, traversal.max_hops) == (1, 1):
+        return bindings.take(connected(context, traversal, left, right))
+    kept: list[Positions] = []
+    kept_edges: list[Positions] = []
+    for rows, targets, edges in followed(context, Expand(traversal, traversal.left, traversal.right), left, 0):
         keep = targets == right[rows]
-        return bindings.extended(rows[keep], **{traversal.edge.name: edges[keep]})
-    if (traversal.min_hops, traversal.max_hops) == (1, 1):
-        if traversal.reading is EdgeReading.UNDIRECTED:
-            return bindings.take(topology.out.connects(left, right) | topology.out.connects(right, left))
-        forward = _leaves(traversal, traversal.left)
-        return bindings.take(topology.out.connects(*((left, right) if forward else (right, left))))
-    neighbours = _neighbours(topology, traversal, traversal.left)
-    step = Expand(traversal, traversal.left, traversal.right)
-    rows, targets = _hops(context, traversal, step, left, neighbours)
-    return bindings.take(np.unique(rows[targets == right[rows]]))
+        kept.append(rows[keep])
+        if edges is not None:
+            kept_edges.append(edges[keep])
+    if traversal.edge is None:
+        return bindings.take(np.unique(np.concatenate(kept)))
+    return bindings.extended(np.concatenate(kept), **{traversal.edge.name: np.concatenate(kept_edges)})
 
 
 def _seeds(bindings: BindingTable, outer: tuple[Variable, ...]) -> tuple[BindingTable, Positions]:
@@ -235,13 +179,21 @@ def _extend(context: ExecutionContext, step: OptionalMatch, bindings: BindingTab
     order = np.argsort(found.rows, kind="stable")
     starts = np.searchsorted(found.rows[order], np.arange(seeds.length + 1))
     counts = starts[which + 1] - starts[which]
-    wide = np.maximum(counts, 1)
-    rows = np.repeat(np.arange(bindings.length), wide)
-    within_row = np.arange(len(rows)) - np.repeat(np.cumsum(wide) - wide, wide)
-    empty = np.repeat(counts == 0, wide)
-    entry = np.where(empty, 0, np.repeat(starts[which], wide) + within_row)
-    columns = {}
-    for variable in added:
-        column = found.of(variable)[order] if found.length else np.zeros(1, np.int64)
-        columns[variable.name] = np.where(empty, -1, column[entry] if found.length else -1)
-    return bindings.extended(rows, **columns)
+    context.budget.hold(int(np.maximum(counts, 1).sum()) * (bindings.width + 8 * len(added)))
+    inner = {each.name: found.of(each)[order] if found.length else np.full(1, -1) for each in added}
+    parts = []
+    for piece in cuts(counts):
+        context.budget.check()
+        begins, sizes = starts[which[piece]], counts[piece]
+        wide = np.maximum(sizes, 1)
+        rows = np.repeat(np.arange(len(sizes)), wide)
+        within_row = np.arange(len(rows)) - np.repeat(np.cumsum(wide) - wide, wide)
+        empty = np.repeat(sizes == 0, wide)
+        entry = np.where(empty, 0, np.repeat(begins, wide) + within_row)
+        columns = {}
+        for name, column in inner.items():
+            columns[name] = np.where(empty, -1, column[entry])
+        parts.append(bindings.part(piece).extended(rows, **columns))
+    if not parts:
+        return bindings.extended(np.zeros(0, np.int64), **{each.name: np.zeros(0, np.int64) for each in added})
+    return BindingTable.stacked(parts, context.budget.check)

@@ -101,6 +101,9 @@ class _OverlaidRows(TableRows):
     def passing_column(self, name: str) -> pa.Array:
         return self.column(name)
 
+    def fetches_singly(self, name: str, positions: Positions) -> bool:
+        return False
+
     def values(self, name: str, positions: Positions) -> pa.Array:
         return take(self.column(name), positions)
 

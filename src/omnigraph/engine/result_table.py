@@ -32,7 +32,13 @@ def finish(context: ExecutionContext, plan: Plan, bindings: BindingTable) -> pa.
 
 def projected(context: ExecutionContext, plan: Plan, bindings: BindingTable) -> pa.Table:
     """One row per binding."""
-    return table_of([column_of(context, plan, i, bindings) for i in range(len(plan.columns))], bindings.length)
+    context.budget.require_rows(bindings.length)
+    columns, held = [], 0
+    for number in range(len(plan.columns)):
+        columns.append(column_of(context, plan, number, bindings))
+        held += columns[-1].nbytes
+        context.budget.hold(held)
+    return table_of(columns, bindings.length)
 
 
 def table_of(columns: list[pa.Array], length: int = 0) -> pa.Table:
@@ -44,7 +50,7 @@ def column_of(context: ExecutionContext, plan: Plan, number: int, bindings: Bind
     column = plan.columns[number]
     expression = column.expression
     if isinstance(expression, PropertyRef):
-        return context.rows(expression.variable).values(expression.property, bindings.of(expression.variable))
+        return context.fetch(expression.variable, expression.property, bindings.of(expression.variable))
     return typed(values(context, expression, bindings), column.type)  # type: ignore[arg-type]
 
 

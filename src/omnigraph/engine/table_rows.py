@@ -155,6 +155,14 @@ class TableRows:
             column = self.column(name)
         return take(column, positions)
 
+    def fetches_singly(self, name: str, positions: Positions) -> bool:
+        """Whether `values` would not need the whole column in memory."""
+        if name in self._columns:
+            return False
+        if name in self._inherited:
+            return len(positions) * _OVERLAY_SHARE <= len(self)
+        return self.reader.prefers_take(len(positions) + _CALL_COST, len(self))
+
     def find(self, ids: Iterable[str]) -> Positions:
         """Positions of the rows with these ids; ids that do not exist are left out."""
         wanted = list(ids)

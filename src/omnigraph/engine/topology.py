@@ -56,6 +56,19 @@ class DirectedAdjacency:
     def has_parallel_edges(self) -> bool:
         return self.pairs is not self.edges
 
+    def sizes(self, frontier: Positions, *, edges: bool = False) -> npt.NDArray[np.int64]:
+        """At least the number of neighbours, or of edges, of each row of a frontier."""
+        first, *others = self.edges if edges else self.pairs
+        sizes = first.sizes(frontier)
+        for layer in others:
+            sizes += layer.sizes(frontier)
+        return sizes
+
+    @property
+    def entries(self) -> int:
+        """At least the number of edges."""
+        return sum(len(layer.targets) for layer in self.edges)
+
     def neighbours(self, frontier: Positions) -> tuple[Positions, Positions]:
         """(row of the frontier, neighbour), each pair once."""
         found = [(rows, layer.targets[entries]) for layer in self.pairs for rows, entries in [layer.expand(frontier)]]

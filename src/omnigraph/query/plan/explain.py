@@ -139,33 +139,38 @@ def lines_of(plan: Plan, access: Callable[[Step], str | None] = lambda _: None) 
 def _steps(steps: tuple[Step, ...], depth: int, access: Callable[[Step], str | None]) -> list[PlanLine]:
     lines: list[PlanLine] = []
     for step in steps:
-        match step:
-            case NodeScan():
-                how = access(step)
-                text = f"scan ${step.variable.label}: {step.variable.type_name}{_where(step.predicates)}"
-                text += f" by {how}" if how else ""
-            case RankedScan():
-                text = f"rank ${step.variable.label}: {step.variable.type_name}{_where(step.predicates)}"
-                text += f" by {expression_text(step.rank.score)}"
-            case Expand():
-                text = f"expand {traversal_text(step.traversal)} from ${step.origin.label}{_where(step.predicates)}"
-            case ExpandDistinct():
-                where = _where(step.predicates)
-                text = f"expand distinct {traversal_text(step.traversal)} from ${step.origin.label}{where}"
-            case ExpandInto():
-                text = f"expand into {traversal_text(step.traversal)}"
-            case Filter():
-                text = f"filter {' and '.join(predicate_text(p) for p in step.predicates)}"
-            case AntiJoin():
-                text = "anti join"
-            case OptionalMatch():
-                text = "optional match"
-            case Distinct():
-                text = f"distinct {', '.join(f'${v.label}' for v in step.variables) or 'outer bindings'}"
+        text = step_text(step)
+        if isinstance(step, NodeScan) and (how := access(step)):
+            text += f" by {how}"
         lines.append(PlanLine(depth, f"{text}  (about {step.estimate:,.0f})", step))
         if isinstance(step, AntiJoin | OptionalMatch):
             lines += _steps(step.steps, depth + 1, access)
     return lines
+
+
+def step_text(step: Step) -> str:
+    """One step in words."""
+    match step:
+        case NodeScan():
+            return f"scan ${step.variable.label}: {step.variable.type_name}{_where(step.predicates)}"
+        case RankedScan():
+            text = f"rank ${step.variable.label}: {step.variable.type_name}{_where(step.predicates)}"
+            return f"{text} by {expression_text(step.rank.score)}"
+        case Expand():
+            return f"expand {traversal_text(step.traversal)} from ${step.origin.label}{_where(step.predicates)}"
+        case ExpandDistinct():
+            where = _where(step.predicates)
+            return f"expand distinct {traversal_text(step.traversal)} from ${step.origin.label}{where}"
+        case ExpandInto():
+            return f"expand into {traversal_text(step.traversal)}"
+        case Filter():
+            return f"filter {' and '.join(predicate_text(p) for p in step.predicates)}"
+        case AntiJoin():
+            return "anti join"
+        case OptionalMatch():
+            return "optional match"
+        case Distinct():
+            return f"distinct {', '.join(f'${v.label}' for v in step.variables) or 'outer bindings'}"
 
 
 def _tree(node: TreeNode, depth: int) -> list[PlanLine]:

@@ -1,0 +1,74 @@
+"""Long work in pieces, between which a budget is asked. Plain arrays; knows nothing of types or tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from omnigraph.engine.position_deltas import Positions
+from omnigraph.read_budget import PIECE_ROWS, ReadBudget
+
+
+def slices(length: int, most: int = PIECE_ROWS) -> Iterator[slice]:
+    """A range in parts of bounded length."""
+    for begin in range(0, length, most):
+        yield slice(begin, min(begin + most, length))
+
+
+def cuts(counts: Positions, most: int = PIECE_ROWS, within: Positions | None = None) -> Iterator[slice]:
+    """Rows in parts that give few entries together, or are one row each.
+
+    Args:
+        counts: the entries of each row.
+        within: ascending labels; rows with one label stay together.
+    """
+    ends = np.cumsum(counts + 1)
+    begin = 0
+    while begin < len(counts):
+        before = int(ends[begin - 1]) if begin else 0
+        end = max(int(np.searchsorted(ends, before + most, side="right")), begin + 1)
+        if within is not None and end < len(counts):
+            whole = int(np.searchsorted(within, within[end]))
+            end = whole if whole > begin else int(np.searchsorted(within, within[begin], side="right"))
+        yield slice(begin, end)
+        begin = end
+
+
+def stacked(parts: list[npt.NDArray[Any]], check: Callable[[], None]) -> npt.NDArray[Any]:
+    """Arrays one after the other. The list is emptied, so that they can be let go."""
+    if len(parts) == 1:
+        return parts.pop()
+    found = np.empty(sum(map(len, parts)), parts[0].dtype)
+    end = len(found)
+    while parts:
+        part = parts.pop()
+        found[end - len(part) : end] = part
+        end -= len(part)
+        check()
+    return found
+
+
+def buckets(column: Positions, budget: ReadBudget) -> Iterator[Positions]:
+    """Row numbers in groups of bounded size by ascending values; each value is in one group, ascending inside a value.
+
+    Args:
+        column: numbers, none of them below -1 or far above their count.
+    """
+    sizes = np.bincount(column + 1)
+    budget.check()
+    group = (np.cumsum(sizes) // (4 * PIECE_ROWS)).astype(np.uint16 if len(column) < PIECE_ROWS << 17 else np.int64)
+    of = np.empty(len(column), group.dtype)
+    for piece in slices(len(column)):
+        of[piece] = group[column[piece] + 1]
+        budget.check()
+    order = np.argsort(of, kind="stable")
+    ends = np.cumsum(np.bincount(of))
+    begin = 0
+    for end in ends.tolist():
+        budget.check()
+        if end > begin:
+            yield order[begin:end]
+        begin = end
