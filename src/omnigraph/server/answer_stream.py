@@ -9,12 +9,39 @@ from __future__ import annotations
 import asyncio
 import io
 import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 from omnigraph import limits
 from omnigraph.server.asgi import ClientGone
 from omnigraph.server.replies import Compressor, Reply
+
+
+class Mailbox:
+    """Brings what threads have to say to the event loop. What comes at the same time wakes the loop once."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._waiting: deque[tuple[Callable[[Any], None], object]] = deque()
+        self._is_called = False
+
+    def post(self, function: Callable[[Any], None], value: object) -> None:
+        """Have a function called in the loop; called in any thread.
+
+        Raises:
+            RuntimeError: the loop is closed.
+        """
+        self._waiting.append((function, value))
+        if not self._is_called:
+            self._is_called = True
+            self.loop.call_soon_threadsafe(self._empty)
+
+    def _empty(self) -> None:
+        self._is_called = False
+        while self._waiting:
+            function, value = self._waiting.popleft()
+            function(value)
 
 
 class Exchange:
@@ -24,9 +51,9 @@ class Exchange:
         reply: resolved with the answer, or with the stream that the answer has become.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self.reply: asyncio.Future[Reply | StreamedReply] = loop.create_future()
+    def __init__(self, mailbox: Mailbox) -> None:
+        self._mailbox = mailbox
+        self.reply: asyncio.Future[Reply | StreamedReply] = mailbox.loop.create_future()
         self._is_cancelled = False
         self._stream: StreamedReply | None = None
 
@@ -72,7 +99,7 @@ class Exchange:
 
     def _tell(self, function: Callable[[Any], None], value: object) -> None:
         try:
-            self._loop.call_soon_threadsafe(function, value)
+            self._mailbox.post(function, value)
         except RuntimeError:  # the loop is closed: the server has stopped without waiting
             self._is_cancelled = True
 

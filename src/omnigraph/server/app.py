@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 from omnigraph.errors import GraphNotFound, InvalidRequest, OmniGraphError, TooManyRequests
 from omnigraph.logs import SERVER
 from omnigraph.server import request_body
-from omnigraph.server.answer_stream import Exchange, StreamedReply
+from omnigraph.server.answer_stream import Exchange, Mailbox, StreamedReply
 from omnigraph.server.asgi import ClientGone, Receive, Request, Scope, Send, by_preference
 from omnigraph.server.connection import Watcher, send_reply, send_stream
 from omnigraph.server.flat_routes import FlatRoutes
@@ -90,6 +90,7 @@ class ServerApp:
         )
         self._sub_apps = {each.path.encode(): each for each in sub_apps}
         self._flat = FlatRoutes(self, operations)
+        self._mailbox: Mailbox | None = None
         self._running = contextlib.AsyncExitStack()
         self.metrics.set_graphs(len(opened.graphs), len(opened.quarantined))
 
@@ -98,6 +99,12 @@ class ServerApp:
             await self._serve(Request(scope, receive, send))
         elif scope["type"] == "lifespan":
             await self._live(receive, send)
+
+    def _mail(self) -> Mailbox:
+        """The way from threads to the loop that runs."""
+        if self._mailbox is None:
+            self._mailbox = Mailbox(asyncio.get_running_loop())
+        return self._mailbox
 
     def close(self) -> None:
         """Close the graphs; no request may be running."""
@@ -231,7 +238,7 @@ class ServerApp:
         self, request: Request, served: ServedGraph, route: ServedOperation, values: Mapping[str, str]
     ) -> Reply | None:
         accept = request.headers.get("accept")
-        exchange = Exchange(asyncio.get_running_loop())
+        exchange = Exchange(self._mail())
         encoding = compression(",".join(request.headers.get("accept-encoding", ())))
         work = RequestWork(self._place, route.operation, exchange, request.id, encoding)
         call = partial(
@@ -248,8 +255,7 @@ class ServerApp:
         if not route.takes_body:
             return await self._in_thread(request, work, lambda: work.run(call()))
         body = await self._body(request, route, work, call)
-        packing = request_body.encoding_of(request.headers)
-        allowed = request_body.BodyLimit(route.body_limit, route.body_resource, self._limits.spool_bytes)
+        packing, allowed = request_body.encoding_of(request.headers), route.body_limit
 
         def run() -> None:
             plain = request_body.unpacked(body, packing, allowed)
@@ -272,10 +278,9 @@ class ServerApp:
         self, request: Request, route: ServedOperation, work: RequestWork, call: Callable[[], Call]
     ) -> BinaryIO | bytes:
         """The body as it came. A raw one is read only for somebody who may send it."""
-        allowed = request_body.BodyLimit(route.body_limit, route.body_resource, self._limits.spool_bytes)
-        wanted = route.operation.raw_body
+        allowed, wanted = route.body_limit, route.operation.raw_body
         if wanted is not None:
-            permission = Exchange(asyncio.get_running_loop())
+            permission = Exchange(self._mail())
             work.submit(lambda: permission.answer(work.authorised(call())), permission)
             await permission.reply
             request_body.require_type(request.headers, wanted)

@@ -31,8 +31,8 @@ class Workplace:
 
     def __init__(self, limits: ServerLimits, metrics: ServerMetrics) -> None:
         self.limits = limits
-        reads = WorkPool("read", limits.read_threads, limits.waiting_reads)
-        writes = WorkPool("write", limits.write_threads, limits.waiting_writes)
+        reads = WorkPool("read", limits.read_threads, limits.waiting_reads, one_by_one=True)
+        writes = WorkPool("write", limits.write_threads, limits.waiting_writes, one_by_one=False)
         self.pools = {"read": reads, "write": writes, "stream": reads}
         self.admission = Admission(limits.actor_writes, limits.actor_bytes)
         self._streams = threading.Semaphore(limits.stream_threads)

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 from omnigraph import limits
 from omnigraph.errors import InvalidRequest
 from omnigraph.server.operation import Operation
-from omnigraph.server.request_body import decoded_json
+from omnigraph.server.request_body import BodyLimit, decoded_json
 from omnigraph.server.server_limits import ServerLimits
 from omnigraph.wire.query_string import parameters
 
@@ -19,16 +19,16 @@ class ServedOperation:
     """One operation of a running server.
 
     Attributes:
-        body_limit: most bytes of its body.
-        body_resource: what an error about that limit names.
+        body_limit: how long its body may be.
     """
 
     def __init__(self, operation: Operation, allowed: ServerLimits) -> None:
         self.operation = operation
         self.takes_body = operation.body is not None or operation.raw_body is not None
-        self.body_resource = "request_body_bytes" if operation.raw_body is None else "graph_batch_request_bytes"
+        resource = "request_body_bytes" if operation.raw_body is None else "graph_batch_request_bytes"
         configured = {None: allowed.json_body_bytes, limits.LOAD_BODY_BYTES: allowed.load_body_bytes}
-        self.body_limit: int = configured.get(operation.body_limit) or operation.body_limit or allowed.json_body_bytes
+        most = configured.get(operation.body_limit) or operation.body_limit or allowed.json_body_bytes
+        self.body_limit = BodyLimit(most, resource, allowed.spool_bytes)
 
     def parameters(self, query_string: bytes) -> Any:
         """The query parameters as the operation's class.

@@ -2,18 +2,26 @@
 
 A pool is bounded twice: by its threads, and by how many requests may wait for one. A job that turns into a long stream
 leaves the pool with its thread, and another thread takes the place.
+
+Short jobs are done by one thread after the other: threads that all compute in Python only take the interpreter from each
+other, which costs more than the job. As soon as jobs do not end quickly, more threads help.
 """
 
 from __future__ import annotations
 
 import threading
+import time
+from collections import deque
 from collections.abc import Callable
-from queue import SimpleQueue
 from typing import TypeAlias
 
 from omnigraph.errors import TooManyRequests
 
 Job: TypeAlias = Callable[[], None]
+
+#: Seconds without the end of a job, and of waiting at the head of the line, after which another thread helps.
+_STANDSTILL = 0.002
+_LONG_WAIT = 0.02
 
 
 class WorkPool:
@@ -22,22 +30,32 @@ class WorkPool:
     Args:
         threads: jobs that run at once.
         waiting: jobs that may wait besides.
+        one_by_one: whether short jobs wait for each other; otherwise each job that comes has a thread at once.
     """
 
-    def __init__(self, name: str, threads: int, waiting: int) -> None:
+    def __init__(self, name: str, threads: int, waiting: int, *, one_by_one: bool) -> None:
         self.name = name
         self._most = threads
         self._waiting = waiting
-        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._one_by_one = one_by_one
+        self._jobs: deque[tuple[float, Job]] = deque()
         self._lock = threading.Lock()
+        self._there_is_work = threading.Condition(self._lock)
+        self._is_crowded = threading.Condition(self._lock)
+        self._is_calm = True
+        self._is_closed = False
         self._unfinished = 0
+        self._done = 0
         self._threads = 0
+        self._idle = 0
         self._here = threading.local()
+        if one_by_one:
+            threading.Thread(target=self._watch_line, name=f"omnigraph-{name}-line", daemon=True).start()
 
     @property
     def queued(self) -> int:
         """Jobs that wait for a thread."""
-        return self._jobs.qsize()
+        return len(self._jobs)
 
     @property
     def unfinished(self) -> int:
@@ -58,8 +76,12 @@ class WorkPool:
                     counted=f"{self.name} pool",
                 )
             self._unfinished += 1
-            self._jobs.put(job)
-            self._add_thread()
+            self._jobs.append((time.monotonic(), job))
+            if not self._one_by_one or self._threads == self._idle:
+                self._help()
+            elif self._is_calm:
+                self._is_calm = False
+                self._is_crowded.notify()
 
     def leave(self) -> None:
         """Take the calling thread out of the pool: its job goes on without counting here. Once more does nothing."""
@@ -68,27 +90,57 @@ class WorkPool:
                 self._here.left = True
                 self._unfinished -= 1
                 self._threads -= 1
-                self._add_thread()
+                if self._jobs:
+                    self._help()
 
     def close(self) -> None:
         """Let the threads end that have nothing to do."""
         with self._lock:
-            for _ in range(self._threads):
-                self._jobs.put(None)
+            self._is_closed = True
+            self._there_is_work.notify_all()
+            self._is_crowded.notify_all()
 
-    def _add_thread(self) -> None:
-        if self._threads < min(self._most, self._unfinished):
+    def _help(self) -> None:
+        """Have one more thread take jobs, if there may be one more."""
+        if self._idle:
+            self._idle -= 1
+            self._there_is_work.notify()
+        elif self._threads < self._most:
             self._threads += 1
             threading.Thread(target=self._work, name=f"omnigraph-{self.name}", daemon=True).start()
 
     def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
+        self._here.left = True
+        while (job := self._next()) is not None:
             self._here.left = False
             job()
             del job
-            with self._lock:
-                if self._here.left:
-                    return
-                self._unfinished -= 1
+            if self._here.left:
+                return
+
+    def _next(self) -> Job | None:
         with self._lock:
-            self._threads -= 1
+            if not self._here.left:
+                self._unfinished -= 1
+                self._done += 1
+                self._here.left = True
+            while not self._jobs:
+                if self._is_closed:
+                    self._threads -= 1
+                    return None
+                self._idle += 1
+                self._there_is_work.wait()
+            return self._jobs.popleft()[1]
+
+    def _watch_line(self) -> None:
+        """Call further threads while the line does not move; sleep while there is none."""
+        with self._lock:
+            while not self._is_closed:
+                if not self._jobs:
+                    self._is_calm = True
+                    self._is_crowded.wait()
+                    continue
+                done = self._done
+                self._is_crowded.wait(_STANDSTILL)
+                if self._jobs and (self._done == done or time.monotonic() - self._jobs[0][0] > _LONG_WAIT):
+                    self._help()
