@@ -1,0 +1,1 @@
+"""The client of a server by itself: addresses, retries, lost answers, bodies."""
