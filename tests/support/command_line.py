@@ -77,8 +77,13 @@ class CommandLine:
         assert ended.code == 0, ended.err
         return ended
 
-    def on_terminal(self, *words: str, typed: str = "", **environment: str) -> Ended:
-        """Run a command on a terminal, where stdout and stderr are one; ``typed`` is what the person types."""
+    def on_terminal(self, *words: str, typed: str = "", after: str = "", **environment: str) -> Ended:
+        """Run a command on a terminal, where stdout and stderr are one.
+
+        Args:
+            typed: what the person types.
+            after: the person waits until this is shown.
+        """
         main, side = pty.openpty()
         process = subprocess.Popen(
             [EXECUTABLE, *words],
@@ -90,9 +95,10 @@ class CommandLine:
             start_new_session=True,
         )
         os.close(side)
+        shown = _read_all(main, after.encode()) if after else b""
         if typed:
             os.write(main, typed.encode())
-        shown = _read_all(main)
+        shown += _read_all(main)
         os.close(main)
         return Ended(process.wait(_SECONDS), shown.decode("utf-8").replace("\r\n", "\n"), "")
 
@@ -114,7 +120,8 @@ class CommandLine:
         return Ended(process.returncode, out.decode(), err.decode())
 
 
-def _read_all(terminal: int) -> bytes:
+def _read_all(terminal: int, until: bytes | None = None) -> bytes:
+    """What is shown until the program ends, or shows something."""
     parts: list[bytes] = []
     deadline = time.monotonic() + _SECONDS
     while time.monotonic() < deadline:
@@ -128,4 +135,6 @@ def _read_all(terminal: int) -> bytes:
         if not part:
             break
         parts.append(part)
+        if until is not None and until in b"".join(parts):
+            break
     return b"".join(parts)

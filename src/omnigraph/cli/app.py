@@ -50,6 +50,7 @@ COMMANDS = {
     "backup": "copying",
     "relocate": "copying",
     "policy": "policies",
+    "mcp": "agent_tools",
     "graphs": "server_listing",
     "queries": "server_listing",
     "alias": "aliases",

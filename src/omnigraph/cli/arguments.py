@@ -16,7 +16,7 @@ from omnigraph.cli.error_text import UsageError
 from omnigraph.errors import InputError, ParameterError
 
 Name = Annotated[
-    str | None, typer.Argument(metavar="NAME", help="Which query of the text; needed when it has several.")
+    str | None, typer.Argument(metavar="NAME", help="Which query of the text, or a stored query of a server.")
 ]
 QueryFile = Annotated[str | None, typer.Option("--query", metavar="FILE", help="File with the query text (.gq).")]
 QueryText = Annotated[str | None, typer.Option("-e", "--query-string", metavar="GQ", help="The query text itself.")]
@@ -67,6 +67,13 @@ class QueryArguments:
 
     def source(self, command: str, name: str | None) -> str | Path:
         """The text, or the path of a file that holds it; the name says which of its queries is meant."""
+        source = self.given_source(command, name)
+        if source is None:
+            raise UsageError(f"'{command}' needs a query text", hint="pass --query FILE or -e TEXT")
+        return source
+
+    def given_source(self, command: str, name: str | None) -> str | Path | None:
+        """Likewise; None when there is no text, because the name is that of a stored query."""
         if name is not None and not name.isidentifier() and Path(name).is_dir():
             hint = f"pass --store {name}"
             raise UsageError(f"'{name}' is a directory, and '{command}' takes the name of a query there", hint=hint)
@@ -75,10 +82,7 @@ class QueryArguments:
         if self.file is not None:
             return existing_text(self.file)
         if self.text is None:
-            raise UsageError(
-                f"'{command}' needs a query text: stored queries belong to a server, this is a store",
-                hint="pass --query FILE or -e TEXT",
-            )
+            return None
         if not self.text.strip():
             raise UsageError("the query text given with -e is blank")
         if self.text.endswith(".gq") and len(self.text.split()) == 1:

@@ -50,7 +50,7 @@ def _control(group: typer.Typer) -> None:
         with cli.graph(address, "rw") as graph:
             made = graph.branches.create(name, from_, snapshot)
         if json:
-            print_json({"uri": address.uri, "from": from_, "name": made.name, "actor_id": cli.actor})
+            print_json({"uri": address.uri, "from": from_, "name": made.name, "actor_id": cli.author(address, graph)})
         else:
             sys.stdout.write(f"created branch {made.name} from {from_}\n")
 
@@ -79,7 +79,8 @@ def _control(group: typer.Typer) -> None:
         with cli.graph(address, "rw") as graph:
             renamed = graph.branches.rename(name, new_name, message=message)
         if json:
-            print_json({"uri": address.uri, "from": name.strip(), "name": renamed.name, "actor_id": cli.actor})
+            shown = {"uri": address.uri, "from": name.strip(), "name": renamed.name}
+            print_json({**shown, "actor_id": cli.author(address, graph)})
         else:
             sys.stdout.write(f"renamed branch {name.strip()} to {renamed.name}\n")
 
@@ -98,7 +99,7 @@ def _control(group: typer.Typer) -> None:
         with cli.graph(address, "rw") as graph:
             graph.branches.delete(name, force=force)
         if json:
-            print_json({"uri": address.uri, "name": name.strip(), "actor_id": cli.actor})
+            print_json({"uri": address.uri, "name": name.strip(), "actor_id": cli.author(address, graph)})
         else:
             sys.stdout.write(f"deleted branch {name.strip()}\n")
 
@@ -134,12 +135,12 @@ def _merge(group: typer.Typer) -> None:
                 sys.exit(FAILED)
             return
         cli.echo(address)
-        with cli.graph(address, "rw") as graph, cli.interruptible(graph, into):
+        with cli.graph(address, "rw") as graph, cli.interruptible(address, graph, into):
             done = graph.branches.merge(
                 source, into, resolve=rules, delete_branch=delete_branch, engine=engine.value, message=message
             )
         if json:
-            print_json(_as_json(done, cli.actor))
+            print_json(_as_json(done, cli.author(address, graph)))
         else:
             sys.stdout.write(f"merged {done.source} into {done.target}: {done.outcome}\n")
             sys.stdout.write(f"deleted branch {done.source}\n" if done.branch_deleted else "")

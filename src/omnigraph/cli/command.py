@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from omnigraph.cli.addressing import Accepts, Address, FlagCheck, Flags, resolve
+from omnigraph.cli.addressing import Accepts, Address, FlagCheck, Flags, Resolver
 from omnigraph.cli.arguments import nearest
 from omnigraph.cli.config import Config, read_config
 from omnigraph.cli.error_text import Interrupted, UsageError, reported
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from omnigraph import Graph
 
 #: Parameters that many commands have.
-Uri = Annotated[str | None, typer.Argument(metavar="URI", help="Directory, file:// or s3:// address of the graph.")]
+Uri = Annotated[
+    str | None, typer.Argument(metavar="URI", help="Directory, file://, s3:// or http:// address of the graph.")
+]
 UriOption = Annotated[str | None, typer.Option("--uri", metavar="URI", help="Address of the graph.")]
 Branch = Annotated[str, typer.Option("--branch", metavar="BRANCH", help="Branch to work on.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
@@ -52,9 +54,10 @@ GLOBAL_FLAGS = {spelling: metavar is not None for names, metavar, _ in _GLOBAL.v
 class Invocation:
     """One run of a command: its flags, the operator's configuration and the graph that is meant."""
 
-    def __init__(self, command: str, flags: Flags) -> None:
+    def __init__(self, command: str, flags: Flags, accepts: Accepts) -> None:
         self.command = command
         self.flags = flags
+        self._is_direct = accepts in (Accepts.DIRECT, Accepts.STORE_WRITE, Accepts.NOTHING)
 
     @cached_property
     def config(self) -> Config:
@@ -68,32 +71,60 @@ class Invocation:
         """The graph that is meant, from an argument or ``--uri``, or from what holds for all commands."""
         if positional is not None and option is not None:
             raise UsageError("the graph is addressed twice: by argument and by --uri", hint="give one of them")
-        return resolve(self.flags, self.config, positional if option is None else option, how)
+        return self.resolver.address(positional if option is None else option, how)
+
+    @cached_property
+    def resolver(self) -> Resolver:
+        def ids_at(base: str) -> list[str] | None:
+            from omnigraph.cli.served_access import ids_of_graphs
+
+            return ids_of_graphs(base, self.config)
+
+        return Resolver(self.command, self.flags, self.config, self._is_direct, ids_at)
 
     @contextlib.contextmanager
     def graph(self, address: Address, mode: Literal["rw", "ro"] = "ro") -> Iterator[Graph]:
         """The open graph; read-only unless the command writes."""
-        import omnigraph
-
-        try:
-            found = omnigraph.open(address.uri, mode=mode, actor=self.actor)
-        except GraphNotFound as missing:
-            missing.hint = (nearest(Path(address.uri)) if address.is_local else None) or missing.hint
-            raise
-        with found as opened:
+        if mode == "rw":
+            self._refuse_actor(address)
+        with self._served(address, mode) if address.is_served else self._stored(address, mode) as opened:
             try:
                 yield opened
             except NotFoundError as missing:
                 missing.hint = _better_hint(opened, missing)
                 raise
 
+    def _stored(self, address: Address, mode: Literal["rw", "ro"]) -> Graph:
+        import omnigraph
+
+        try:
+            return omnigraph.open(address.uri, mode=mode, actor=self.actor)
+        except GraphNotFound as missing:
+            missing.hint = (nearest(Path(address.uri)) if address.is_local else None) or missing.hint
+            raise
+
+    def _served(self, address: Address, mode: Literal["rw", "ro"]) -> contextlib.AbstractContextManager[Graph]:
+        from omnigraph.cli.served_access import served_graph
+
+        return served_graph(address.uri, self.config, mode)
+
+    def author(self, address: Address, graph: Graph) -> str | None:
+        """Who a write belongs to that was just done: the holder of the token, or whom the command line names."""
+        return graph.actor if address.is_served else self.actor  # type: ignore[attr-defined]
+
+    def _refuse_actor(self, address: Address) -> None:
+        if address.is_served and self.flags.actor is not None:
+            raise UsageError("--as names nobody to a server: it knows you by your token", hint="leave it out")
+
     def echo(self, address: Address) -> None:
         """Say which graph is about to change."""
+        self._refuse_actor(address)
         if not self.flags.quiet:
             sys.stderr.write(f"omnigraph {self.command} → {address.uri} ({address.access})\n")
 
     def confirm(self, address: Address, *, json: bool) -> None:
         """A destructive change of a graph that is not on this machine needs consent."""
+        self._refuse_actor(address)
         if address.is_local or self.flags.yes:
             return
         what = f"'{self.command}' on {address.uri} destroys data"
@@ -105,12 +136,25 @@ class Invocation:
             raise DeniedError("not confirmed; nothing was changed")
 
     @contextlib.contextmanager
-    def interruptible(self, graph: Graph, branch: str) -> Iterator[None]:
-        """Ctrl-C inside leaves the branch as it was or with the whole change, and the message says which."""
+    def interruptible(
+        self, address: Address, graph: Graph, branch: str, *, identified: bool = False
+    ) -> Iterator[str | None]:
+        """Ctrl-C inside leaves the branch as it was or with the whole change, and the message says which.
+
+        Args:
+            identified: the verb takes the id of its commit. Then the id that a served write is to have is yielded, by
+                which it can be looked for; a write to a store needs none.
+        """
+        if address.is_served:
+            from omnigraph.cli.served_access import interruptible_request
+
+            with interruptible_request(graph, branch, identified=identified) as commit_id:
+                yield commit_id
+            return
         before = _head(graph, branch)
         try:
             with _patient(graph):
-                yield
+                yield None
         except KeyboardInterrupt:
             raise Interrupted(_outcome(graph, branch, before)) from None
 
@@ -119,7 +163,8 @@ def _better_hint(graph: Graph, missing: NotFoundError) -> str | None:
     """What to do about a name that does not exist, in the words of the command line."""
     if isinstance(missing, BranchNotFound):
         wrong = str(missing.details.get("branch", ""))
-        return did_you_mean(wrong, graph.branches.list()) or "'omnigraph branch list' shows them"
+        with contextlib.suppress(OmniGraphError):
+            return did_you_mean(wrong, graph.branches.list()) or "'omnigraph branch list' shows them"
     return missing.hint or ("'omnigraph commit list' shows them" if isinstance(missing, CommitNotFound) else None)
 
 
@@ -178,7 +223,7 @@ class _Command:
                 raise UsageError("--as names nobody", hint="give an actor, or leave it out")
             if not self.data_frames:
                 leave_out_pandas()
-            self.function(Invocation(self.check.command, flags), **given)
+            self.function(Invocation(self.check.command, flags, self.check.accepts), **given)
 
 
 def command(

@@ -1,6 +1,7 @@
 """The operator's own file: `$OMNIGRAPH_HOME/config.yaml`, by default `~/.omnigraph/config.yaml`.
 
 No file is an empty configuration, one that cannot be read is an error, and a key that nobody knows is a warning.
+Entries that nobody uses may be incomplete. Tokens are never in this file; see `credentials.py`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _NAMED: dict[str, frozenset[str]] = {
 }
 _TABLE_WIDTH = 80
 _LAYOUTS = ("truncate", "wrap")
-_SCOPES = ("server", "cluster", "store")
+SCOPES = ("server", "cluster", "store")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +47,23 @@ class Profile:
 
     def scope(self) -> tuple[str, str]:
         """What it names (``server``, ``cluster`` or ``store``) and where that is."""
-        given = [(kind, getattr(self, kind)) for kind in _SCOPES if getattr(self, kind) is not None]
+        given = [(kind, getattr(self, kind)) for kind in SCOPES if getattr(self, kind) is not None]
         if len(given) != 1:
             raise InputError(f"profile '{self.name}' must name exactly one of server, cluster and store")
         return given[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Shortcut:
+    """An entry of ``aliases``: a stored query of one server, and how its parameters are given."""
+
+    name: str
+    server: str | None = None
+    graph: str | None = None
+    query: str | None = None
+    args: tuple[str, ...] = ()
+    params: Mapping[str, Any] = field(default_factory=dict)
+    format: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +77,21 @@ class Config:
     server: str | None = None
     store: str | None = None
     default_graph: str | None = None
+    servers: Mapping[str, str | None] = field(default_factory=dict)
     profiles: Mapping[str, Profile] = field(default_factory=dict)
+    aliases: Mapping[str, Shortcut] = field(default_factory=dict)
+
+    def server_url(self, name: str) -> str:
+        """The address of a server: that of an entry of ``servers``, or what is an address itself."""
+        if "://" in name:
+            return name
+        if name not in self.servers:
+            hint = did_you_mean(name, self.servers) or "give its URL, or declare it below servers"
+            raise InputError(f"there is no server '{name}' in {config_path()}", hint=hint)
+        url = self.servers[name]
+        if url is None:
+            raise InputError(f"server '{name}' has no url in {config_path()}")
+        return url
 
     def profile(self, name: str) -> Profile:
         if name not in self.profiles:
@@ -72,8 +100,16 @@ class Config:
         return self.profiles[name]
 
 
+def home() -> Path:
+    """The directory of what belongs to the operator."""
+    try:
+        return Path(os.environ.get("OMNIGRAPH_HOME") or "~/.omnigraph").expanduser()
+    except RuntimeError:
+        raise InputError("OMNIGRAPH_HOME begins with a home directory that cannot be found") from None
+
+
 def config_path() -> Path:
-    return Path(os.environ.get("OMNIGRAPH_HOME") or "~/.omnigraph").expanduser() / "config.yaml"
+    return home() / "config.yaml"
 
 
 def read_config() -> Config:
@@ -121,13 +157,26 @@ class _Reader:
             server=self._text(defaults, "defaults", "server"),
             store=self._text(defaults, "defaults", "store"),
             default_graph=self._text(defaults, "defaults", "default_graph"),
+            servers={name: self._text(entry, f"servers.{name}", "url") for name, entry in named["servers"].items()},
             profiles={
-                name: Profile(
-                    name, *(self._text(entry, f"profiles.{name}", key) for key in (*_SCOPES, "default_graph"))
-                )
+                name: Profile(name, *(self._text(entry, f"profiles.{name}", key) for key in (*SCOPES, "default_graph")))
                 for name, entry in named["profiles"].items()
             },
+            aliases={name: self._shortcut(name, entry) for name, entry in named["aliases"].items()},
         )
+
+    def _shortcut(self, name: str, entry: Mapping[str, Any]) -> Shortcut:
+        place = f"aliases.{name}"
+        args = entry.get("args") or []
+        is_list = isinstance(args, list) and all(isinstance(each, str) for each in args)
+        self._checked(args, f"{place}.args", "a list of texts", lambda _: is_list)
+        params = self._mapping(entry.get("params") or {}, f"{place}.params")
+        self._checked(
+            params, f"{place}.params", "a mapping with texts as keys", lambda given: all(map(_is_text, given))
+        )
+        texts = {key: self._text(entry, place, key) for key in ("server", "graph", "query")}
+        format_ = self._one_of(entry, place, "format", FORMATS)
+        return Shortcut(name, **texts, args=tuple(args), params=params, format=format_)
 
     def _section(self, sections: Mapping[str, Any], name: str) -> Mapping[str, Any]:
         section = self._mapping(sections.get(name) or {}, name)
@@ -170,3 +219,7 @@ class _Reader:
 
     def _wrong(self, problem: str) -> InputError:
         return InputError(f"{self.path}: {problem}", file=str(self.path))
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)

@@ -38,7 +38,7 @@ RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Also texts th
 
 
 def register_embed(app: typer.Typer) -> None:
-    @command(app, "embed", Accepts.WRITE, data_frames=True)
+    @command(app, "embed", Accepts.STORE_WRITE, data_frames=True)
     def embed(
         cli: Invocation,
         seed: Seed = None,

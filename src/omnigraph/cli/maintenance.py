@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def register_stats(app: typer.Typer) -> None:
-    @command(app, "stats", Accepts.DIRECT)
+    @command(app, "stats", Accepts.READ)
     def stats(
         cli: Invocation,
         uri: Uri = None,

@@ -20,12 +20,13 @@ from omnigraph.cli.arguments import (
     QueryText,
     existing_text,
 )
+from omnigraph.cli.asked_query import AskedQuery
 from omnigraph.cli.command import Invocation, Json, Uri, command
 from omnigraph.cli.error_text import FAILED, UsageError, warn
 from omnigraph.cli.printing import TableLook, print_json, print_result
 
 if TYPE_CHECKING:
-    from omnigraph import LintReport, Snapshot
+    from omnigraph import LintReport, Result, Snapshot
 
 
 _SEVERITIES = {"error": "ERROR", "warning": "WARN", "info": "INFO"}
@@ -50,6 +51,9 @@ SnapshotOption = Annotated[
 ]
 
 
+FormatOption = Annotated[OutputFormat | None, typer.Option("--format", help="How to print the rows.")]
+
+
 def moment(branch: str | None, snapshot: str | None) -> dict[str, Any]:
     """Which state: the newest of a branch, or one of the past."""
     if snapshot is None:
@@ -70,18 +74,28 @@ def register_query(app: typer.Typer) -> None:
         params_file: ParamsFile = None,
         branch: BranchOption = None,
         snapshot: SnapshotOption = None,
-        format_: Annotated[OutputFormat | None, typer.Option("--format", help="How to print the rows.")] = None,
+        format_: FormatOption = None,
         json: Json = False,
     ) -> None:
         """Run a read query and print its rows."""
-        if json and format_ not in (None, OutputFormat.JSON):
-            raise UsageError(f"--json and --format {format_} both say how to print", hint="give one of them")
-        arguments = QueryArguments(file, text, params, params_file)
-        source, state = arguments.source("query", name), moment(branch, snapshot)
-        shown = OutputFormat.JSON if json else format_ or cli.config.output or OutputFormat.TABLE
-        with cli.graph(cli.address(how="--store URI")) as graph:
-            result = graph.query(source, name, arguments.values(), **state)
-            print_result(result, str(shown), TableLook(cli.config.table_width, cli.config.table_wraps))
+        refuse_two_formats(format_, json)
+        asked = AskedQuery.of("query", name, QueryArguments(file, text, params, params_file))
+        state, address = moment(branch, snapshot), cli.address(how="--store URI")
+        asked.require_possible("query", address)
+        with cli.graph(address) as graph:
+            print_read(cli, asked.query(graph, state), format_, json=json)
+
+
+def refuse_two_formats(format_: OutputFormat | None, json: bool) -> None:
+    """``--json`` is a format too."""
+    if json and format_ not in (None, OutputFormat.JSON):
+        raise UsageError(f"--json and --format {format_} both say how to print", hint="give one of them")
+
+
+def print_read(cli: Invocation, result: Result, format_: str | None, *, json: bool) -> None:
+    """Rows in the format that was asked for, else in that of the configuration."""
+    shown = OutputFormat.JSON if json else format_ or cli.config.output or OutputFormat.TABLE
+    print_result(result, str(shown), TableLook(cli.config.table_width, cli.config.table_wraps))
 
 
 def register_explain(app: typer.Typer) -> None:
@@ -110,7 +124,7 @@ def register_explain(app: typer.Typer) -> None:
 
 
 def register_lint(app: typer.Typer) -> None:
-    @command(app, "lint", Accepts.DIRECT)
+    @command(app, "lint", Accepts.READ)
     def lint(
         cli: Invocation,
         file: Annotated[str, typer.Option("--query", metavar="FILE", help="File with the queries (.gq).")],

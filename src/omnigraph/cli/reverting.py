@@ -31,7 +31,7 @@ def register_revert(app: typer.Typer) -> None:
         """Undo what one commit did, as a new commit; 'theirs' is what was there before it."""
         address, rules = cli.address(uri, how="--uri URI"), rules_of(resolve)
         cli.echo(address)
-        with cli.graph(address, "rw") as graph, cli.interruptible(graph, branch):
+        with cli.graph(address, "rw") as graph, cli.interruptible(address, graph, branch):
             done = graph.revert(commit, branch=branch, resolve=rules, message=message)
         _print(done, "reverted commit", json=json)
 
@@ -49,7 +49,7 @@ def register_restore(app: typer.Typer) -> None:
         """Give a branch the rows of an older state, as a new commit."""
         address = cli.address(uri, how="--uri URI")
         cli.echo(address)
-        with cli.graph(address, "rw") as graph, cli.interruptible(graph, branch):
+        with cli.graph(address, "rw") as graph, cli.interruptible(address, graph, branch):
             done = graph.restore(at, branch=branch, message=message)
         _print(done, "restored the state of commit", json=json)
 

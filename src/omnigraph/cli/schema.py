@@ -45,7 +45,7 @@ def _show(group: typer.Typer) -> None:
 
 
 def _change(group: typer.Typer) -> None:
-    @command(group, "schema plan", Accepts.PLAN)
+    @command(group, "schema plan", Accepts.READ)
     def plan(
         cli: Invocation,
         schema: _File,

@@ -77,6 +77,6 @@ def register_tag(app: typer.Typer) -> None:
         with cli.graph(address, "rw") as graph:
             graph.tags.delete(name)
         if json:
-            print_json({"uri": address.uri, "name": name.strip(), "actor_id": cli.actor})
+            print_json({"uri": address.uri, "name": name.strip(), "actor_id": cli.author(address, graph)})
         else:
             sys.stdout.write(f"deleted tag {name.strip()}\n")

@@ -25,6 +25,7 @@ from omnigraph.cli.arguments import (
     existing_text,
     writable_file,
 )
+from omnigraph.cli.asked_query import AskedQuery
 from omnigraph.cli.command import Branch, Invocation, Json, Uri, command
 from omnigraph.cli.error_text import UsageError, warn
 from omnigraph.cli.printing import print_json
@@ -80,9 +81,15 @@ def register_mutate(app: typer.Typer) -> None:
     ) -> None:
         """Run a write query as one commit."""
         arguments = QueryArguments(file, text, params, params_file)
-        source = arguments.source("mutate", name)
-        with cli.graph(cli.address(how="--store URI"), "rw") as graph, cli.interruptible(graph, branch):
-            done = graph.mutate(source, name, arguments.values(), branch=branch, if_commit=if_commit, message=message)
+        asked = AskedQuery.of("mutate", name, arguments)
+        address = cli.address(how="--store URI")
+        asked.require_possible("mutate", address)
+        with (
+            cli.graph(address, "rw") as graph,
+            cli.interruptible(address, graph, branch, identified=True) as commit_id,
+        ):
+            options = {"branch": branch, "if_commit": if_commit, "message": message, "commit_id": commit_id}
+            done = asked.mutate(graph, options)
         if json:
             print_json(done.to_dict())
             return
@@ -185,7 +192,10 @@ def register_load(app: typer.Typer) -> None:
         if mode is LoadMode.OVERWRITE:
             cli.confirm(address, json=json)
         cli.echo(address)
-        with cli.graph(address, "rw") as graph, cli.interruptible(graph, branch):
+        with (
+            cli.graph(address, "rw") as graph,
+            cli.interruptible(address, graph, branch, identified=True) as commit_id,
+        ):
             done = graph.load(
                 [Path(each) for each in data] if len(data) > 1 else data[0],
                 mode.value,
@@ -199,6 +209,7 @@ def register_load(app: typer.Typer) -> None:
                 times="round" if times is FineTimes.ROUND else "exact",
                 engine=engine.value,
                 message=message,
+                commit_id=commit_id,
                 progress=not cli.flags.quiet,
             )
         _report_rejects(done, rejects)

@@ -1,0 +1,99 @@
+"""Opens graphs behind servers for commands: with the token that belongs there, and with answers in the words of the
+command line. Imported only by a command whose address is that of a server.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal, cast
+
+from omnigraph.cli.config import Config
+from omnigraph.cli.credentials import owner_of, token_for
+from omnigraph.cli.error_text import Interrupted
+from omnigraph.errors import NotFoundError, NotOffered, OmniGraphError, Unauthenticated
+from omnigraph.ids import new_commit_id
+
+if TYPE_CHECKING:
+    from omnigraph import Graph
+
+
+@contextlib.contextmanager
+def served_graph(url: str, config: Config, mode: Literal["rw", "ro"]) -> Iterator[Graph]:
+    """An open graph behind a server. It has the verbs of `Graph` that need no storage."""
+    from omnigraph.client.open_anywhere import open_anywhere
+
+    with _helpful(url, config):
+        opened = cast("Graph", open_anywhere(url, mode=mode, token=token_for(url, config)))
+        with opened as graph:
+            yield graph
+
+
+def graphs_at(base: str, config: Config) -> list[tuple[str, str]]:
+    """Id and address of each graph of a server."""
+    from omnigraph.client import served_graphs
+
+    with _helpful(base, config):
+        return served_graphs(base, token=token_for(base, config))
+
+
+def ids_of_graphs(base: str, config: Config) -> list[str] | None:
+    """The ids of the graphs of a server, or None when it does not tell: a server may keep them to itself."""
+    with contextlib.suppress(OmniGraphError):
+        return [id_ for id_, _ in graphs_at(base, config)]
+    return None
+
+
+@contextlib.contextmanager
+def _helpful(url: str, config: Config) -> Iterator[None]:
+    """Errors inside say what to do on the command line."""
+    try:
+        yield
+    except Unauthenticated as error:
+        owner = owner_of(url, config)
+        way = "set OMNIGRAPH_BEARER_TOKEN, or declare the server in config.yaml and use 'omnigraph login NAME'"
+        error.hint = way if owner is None else f"'omnigraph login {owner}' stores another token"
+        raise
+    except NotOffered as error:
+        error.hint = error.hint or "pass --store URI, where the graph can be reached"
+        raise
+
+
+@contextlib.contextmanager
+def interruptible_request(graph: Graph, branch: str, *, identified: bool) -> Iterator[str | None]:
+    """Ctrl-C inside gives up waiting for the answer, and the message says what is known of the write.
+
+    Args:
+        identified: the verb takes the id of its commit; it is yielded, and the write is looked for by it. Any other
+            write is judged by the head of the branch, which others may have moved.
+    """
+    commit_id = new_commit_id() if identified else None
+    before = None if identified else _head_id(graph, branch)
+    try:
+        yield commit_id
+    except KeyboardInterrupt:
+        raise Interrupted(_known_of(graph, branch, commit_id, before)) from None
+
+
+def _head_id(graph: Graph, branch: str) -> str | None:
+    """Newest commit of a branch that need not exist."""
+    with contextlib.suppress(NotFoundError):
+        return graph.commits.head(branch).id
+    return None
+
+
+def _known_of(graph: Graph, branch: str, commit_id: str | None, before: str | None) -> str:
+    """What became of a write whose answer nobody waited for. The server may still be at it."""
+    look = f"commit list --branch {branch}" if commit_id is None else f"commit show {commit_id}"
+    try:
+        if commit_id is not None:
+            graph.commits.get(commit_id)
+            return f"the change was complete by then; it is commit {commit_id}"
+        after = _head_id(graph, branch)
+    except NotFoundError:
+        after = before
+    except (OmniGraphError, KeyboardInterrupt):
+        return f"the server may have made the change or not; 'omnigraph {look}' tells"
+    if after == before:
+        return f"nothing was written by then, but the server may still be at it; 'omnigraph {look}' tells"
+    return f"the server may have made the change: branch '{branch}' is at commit {after} now; 'omnigraph {look}' tells"
