@@ -14,7 +14,7 @@ from omnigraph.server.admission import Admission
 from omnigraph.server.answer_stream import AnswerFile, Exchange
 from omnigraph.server.authorize import require_needs
 from omnigraph.server.operation import Answer, Call, Operation, Pieces, Streamed
-from omnigraph.server.replies import Reply, as_headers, compressor, reply_of
+from omnigraph.server.replies import Headers, Reply, as_headers, compressor, reply_of
 from omnigraph.server.served_graph import ServedGraph
 from omnigraph.server.server_limits import ServerLimits
 from omnigraph.server.server_metrics import ServerMetrics
@@ -166,10 +166,20 @@ class RequestWork:
         elif isinstance(answer, Pieces):
             self._pieces(answer)
         else:
-            self.exchange.answer(reply_of(answer, self.encoding))
+            reply = reply_of(answer, self.encoding)
+            reply.headers += self._successor()
+            self.exchange.answer(reply)
+
+    def _successor(self) -> Headers:
+        """What tells that another operation replaces this one."""
+        successor = self.operation.successor
+        if successor is None:
+            return []
+        return as_headers({"Deprecation": "true", "Link": f'{successor}; rel="successor-version"'})
 
     def _stream(self, answer: Streamed) -> None:
         reply = Reply(answer.status, [(b"content-type", answer.media_type.encode()), *as_headers(answer.headers)])
+        reply.headers += self._successor()
         tool = None
         if answer.compressible:
             reply.headers.append((b"vary", b"accept-encoding"))
