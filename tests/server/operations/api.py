@@ -15,7 +15,9 @@ from tests.support.http_call import Reply, call
 from tests.support.served import Served, served
 
 SCHEMA = """
-node Person { name: String @key  age: I32?  born: Date?  seen: DateTime?  big: U64?  ratio: F64?  tags: [String]?  photo: Blob? }
+node Person {
+    name: String @key  age: I32?  born: Date?  seen: DateTime?  big: U64?  ratio: F64?  tags: [String]?  photo: Blob?
+}
 node Company { name: String @key }
 edge Knows: Person -> Person { since: Date? }
 edge WorksAt: Person -> Company
@@ -60,21 +62,21 @@ class Api:
     def send(self, method: str, path: str, body: object = None, **given: Any) -> Reply:
         return call(self.server.port, method, f"/graphs/{self.graph_id}{path}", body, token=self.token, **given)
 
-    def get(self, path: str, headers: Mapping[str, str] | None = None, **query: object) -> Reply:
+    def get(self, path: str, headers: Mapping[str, str] | None = None, /, **query: object) -> Reply:
         return self.send("GET", path + (f"?{urlencode(query, doseq=True)}" if query else ""), headers=headers or {})
 
-    def post(self, path: str, headers: Mapping[str, str] | None = None, **body: object) -> Reply:
+    def post(self, path: str, headers: Mapping[str, str] | None = None, /, **body: object) -> Reply:
         """A body by its keys; ``from_`` stands for ``from``."""
         content = {name.removesuffix("_"): value for name, value in body.items()}
         return self.send("POST", path, content, headers=headers or {})
 
-    def done(self, path: str, **body: object) -> Any:
+    def done(self, path: str, /, **body: object) -> Any:
         """The answer of a body that is right."""
         reply = self.post(path, **body)
         assert reply.status == 200, reply.text
         return reply.json()
 
-    def told(self, path: str, **query: object) -> Any:
+    def told(self, path: str, /, **query: object) -> Any:
         """The answer of a query string that is right."""
         reply = self.get(path, **query)
         assert reply.status == 200, reply.text

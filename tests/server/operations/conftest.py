@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.server.operations.api import Api, api
+
+_NUMBERS = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
@@ -25,8 +28,6 @@ def own(tmp_path: Path) -> Iterator[Api]:
 
 
 @pytest.fixture
-def branch(shared: Api, request: pytest.FixtureRequest) -> str:
+def branch(shared: Api) -> str:
     """A new branch of the shared graph."""
-    name = "b-" + "".join(sign if sign.isalnum() else "-" for sign in request.node.name)[:80].strip("-")
-    shared.done("/branches", name=name)
-    return name
+    return str(shared.done("/branches", name=f"b-{next(_NUMBERS)}")["name"])

@@ -37,7 +37,9 @@ def test_the_older_names_are_known(shared: Api, branch: str) -> None:
     reply = shared.post("/change", query_source=ADD, query_name="add", params={"name": "Eve"}, branch=branch)
     assert reply.json()["affected_nodes"] == 1
     assert (reply.headers["deprecation"], reply.headers["link"]) == ("true", '<mutate>; rel="successor-version"')
-    refused(shared.post("/mutate", query=ADD, query_source=ADD, params={"name": "F"}, branch=branch), 400, "bad_request")
+    refused(
+        shared.post("/mutate", query=ADD, query_source=ADD, params={"name": "F"}, branch=branch), 400, "bad_request"
+    )
     refused(shared.post("/mutate", params={"name": "F"}, branch=branch), 400, "bad_request")
     assert "F" not in shared.names(branch=branch)
 
@@ -55,7 +57,9 @@ def test_a_condition_that_holds_and_one_that_does_not(shared: Api, branch: str) 
 
 @pytest.mark.parametrize("given", ["", "*", "a, b", '"a"', 'W/"a"', "W/a", "a b", "\xe4"])
 def test_a_condition_is_exactly_one_raw_id(shared: Api, given: str) -> None:
-    refused(shared.post("/mutate/if-graph-commit", {HEADER: given}, query=ADD, params={"name": "G"}), 400, "bad_request")
+    refused(
+        shared.post("/mutate/if-graph-commit", {HEADER: given}, query=ADD, params={"name": "G"}), 400, "bad_request"
+    )
     assert "G" not in shared.names()
 
 
@@ -72,9 +76,7 @@ def test_a_condition_is_there_once_where_it_belongs_and_nowhere_else(shared: Api
 def test_the_same_write_sent_twice_is_done_once(shared: Api, branch: str) -> None:
     commit_id = og.new_commit_id()
     text = 'query q() { insert Company { name: "Once" } }'
-    first, second = (
-        shared.done("/mutate", query=text, branch=branch, commit_id=commit_id)["commit"] for _ in range(2)
-    )
+    first, second = (shared.done("/mutate", query=text, branch=branch, commit_id=commit_id)["commit"] for _ in range(2))
     assert first == second and first["graph_commit_id"] == commit_id
     refused(shared.post("/mutate", query=text, branch=branch, commit_id="mine"), 400, "bad_request")
 

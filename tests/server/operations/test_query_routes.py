@@ -38,7 +38,8 @@ def test_the_older_path_answers_without_the_commit_and_names_its_successor(share
 def test_values_are_written_as_json_has_them(shared: Api, branch: str) -> None:
     values = {"age": -1, "born": "2020-02-29", "seen": "2020-02-29T12:00:00.5Z", "ratio": 0.1, "tags": ["a", "b"]}
     shared.done("/load", data=json.dumps(person("Eve", **values)), branch=branch)
-    text = 'query q() { match { $p: Person { name: "%s" } } return { $p.age as age, $p.born as born, $p.seen as seen, $p.ratio as ratio, $p.tags as tags, $p.big as big } }'
+    shown = ", ".join(f"$p.{name} as {name}" for name in (*values, "big"))
+    text = f'query q() {{ match {{ $p: Person {{ name: "%s" }} }} return {{ {shown} }} }}'
     (eve,) = shared.done("/query", query=text % "Eve", branch=branch)["rows"]
     assert eve == {**values, "seen": "2020-02-29T12:00:00.500Z", "big": None}
     raw = shared.post("/query", query=text % "Alice").text
@@ -83,7 +84,12 @@ def test_what_is_wrong_with_a_read_is_said(shared: Api, body: dict[str, object],
 
 
 def test_what_is_not_there_is_404(shared: Api) -> None:
-    for where in ({"branch": "nope"}, {"snapshot": "01ARZ3NDEKTSV4RRFFQ69G5FAV"}, {"at": "tag:nope"}, {"snapshot": "x"}):
+    for where in (
+        {"branch": "nope"},
+        {"snapshot": "01ARZ3NDEKTSV4RRFFQ69G5FAV"},
+        {"at": "tag:nope"},
+        {"snapshot": "x"},
+    ):
         refused(shared.post("/query", query=NAMES, **where), 404, "not_found")
     assert shared.names(branch=" main ") == shared.names()
 
@@ -112,7 +118,7 @@ def test_arrow_has_types_and_repeated_names(shared: Api) -> None:
     }
     result = read_result(io.BytesIO(reply.body))
     assert [str(each) for each in result.types] == head["types"]
-    assert list(result.values())[0] == ("Alice", 30, None)
+    assert next(result.values()) == ("Alice", 30, None)
 
 
 @pytest.mark.parametrize(
