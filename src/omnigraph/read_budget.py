@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
+from typing import Protocol
 
 from omnigraph import limits
 from omnigraph.errors import InputError, QueryCancelled, QueryTimeout, ResourceLimitExceeded
@@ -18,8 +20,19 @@ from omnigraph.given import whole_number
 #: Nobody looks closely at less than this, in bytes.
 _LITTLE = 1024**2
 
+#: So often somebody who waits for another thread looks whether the time is over, in seconds.
+_LOOK_SECONDS = 0.05
+
 #: Rows that are worked on between two looks at a budget: some ten milliseconds.
 PIECE_ROWS = 1 << 18
+
+
+class Lock(Protocol):
+    """A lock of `threading`."""
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool: ...
+
+    def release(self) -> None: ...
 
 
 class ReadBudget:
@@ -61,9 +74,18 @@ class ReadBudget:
         if self._is_cancelled is not None and self._is_cancelled():
             raise QueryCancelled("the query was cancelled")
 
-    def remaining(self) -> float | None:
-        """Seconds that are left; None without a deadline."""
-        return None if self._seconds is None else max(0.0, self._deadline - time.monotonic())
+    @contextmanager
+    def locked(self, lock: Lock) -> Iterator[None]:
+        """Inside, a lock is held. It is waited for no longer than the read may last."""
+        if not self.can_stop:
+            lock.acquire()
+        else:
+            while not lock.acquire(timeout=_LOOK_SECONDS):
+                self.check()
+        try:
+            yield
+        finally:
+            lock.release()
 
     def hold(self, size: int) -> None:
         """Before so many bytes are held on the way to the result.

@@ -109,7 +109,7 @@ def test_a_small_commit_makes_nobody_read_a_table_again(
     def refuse(*_: object) -> NoReturn:
         raise AssertionError("read as a whole")
 
-    monkeypatch.setattr("omnigraph.engine.topology.build_topology", refuse)
+    monkeypatch.setattr("omnigraph.engine.topology.topology_made", refuse)
     monkeypatch.setattr("omnigraph.engine.table_rows.TableRows.read", refuse)
     monkeypatch.setattr("omnigraph.engine.table_rows.TableRows._scan", refuse)
     assert asker.everything() == expected

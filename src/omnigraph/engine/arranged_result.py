@@ -271,7 +271,7 @@ def _along(
     if isinstance(aggregate.argument, NodeId):
         return grouping.count(groups, np.ones(len(groups.of), np.bool_), tree.weights)
     assert isinstance(aggregate.argument, PropertyRef)
-    column = context.rows(variable).column(aggregate.argument.property)
+    column = context.rows(variable).column(aggregate.argument.property, context.budget)
     valid = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), np.bool_)
     counts = tree.along(variable, valid.astype(np.int64)) if column.null_count else tree.weights
     per_group = grouping.added(groups, counts)

@@ -132,7 +132,8 @@ def _matching_rows(
     def fetch(_: Variable, name: str) -> pa.Array:
         if here is not None:
             return context.fetch(variable, name, here)
-        return rows.column(name) if is_whole else rows.column(name).slice(piece.start, length)
+        column = rows.column(name, context.budget)
+        return column if is_whole else column.slice(piece.start, length)
 
     def texts(test: TextMatch) -> tuple[TextSearch, Positions | None]:
         if here is None and not is_whole:

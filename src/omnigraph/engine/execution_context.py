@@ -95,7 +95,9 @@ class ExecutionContext:
 
             rows = self.rows(field.variable)
             index = self.view.text_index(*key)
-            found = TextSearch(index, lambda positions: rows.values(field.property, positions), len(rows))
+            found = TextSearch(
+                index, lambda positions: self.fetch(field.variable, field.property, positions), len(rows), self.budget
+            )
             self.searches[key] = found
         return found
 

@@ -28,7 +28,7 @@ def fetch_values(rows: TableRows, name: str, positions: Positions, budget: ReadB
         found = rows.values(name, positions)
         budget.hold(found.nbytes)
         return found
-    column = rows.column(name)
+    column = rows.column(name, budget)
     size = _size_at(column, positions, budget)
     budget.hold(size)
     if pa.types.is_string(column.type) and size > _TEXT_BYTES:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ from omnigraph.engine.position_deltas import PositionDelta
 from omnigraph.engine.table_rows import TableRows
 from omnigraph.engine.version_cache import SHARED, VersionCache
 from omnigraph.errors import HistoricalVersionReclaimed, StorageError, TypeNotFound
+from omnigraph.read_budget import UNBOUNDED, ReadBudget
 from omnigraph.schema.catalog import ENDPOINT_COLUMNS, Catalog
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.manifest import ManifestSnapshot, Pin
@@ -28,8 +29,14 @@ class GraphView:
     """One snapshot, read through one catalog. Made for one query: what it found in the cache stays with it."""
 
     def __init__(
-        self, store: GraphStore, snapshot: ManifestSnapshot, catalog: Catalog, cache: VersionCache = SHARED
+        self,
+        store: GraphStore,
+        snapshot: ManifestSnapshot,
+        catalog: Catalog,
+        cache: VersionCache = SHARED,
+        budget: ReadBudget = UNBOUNDED,
     ) -> None:
+        self._budget = budget
         self.catalog = catalog
         self.snapshot = snapshot
         self._store = store
@@ -106,7 +113,7 @@ class GraphView:
         return kept
 
     def _topology(self, edge_type: str) -> Topology:
-        from omnigraph.engine.topology import build_topology, ends_are_alive
+        from omnigraph.engine.topology import ends_are_alive, topology_made
 
         edge = self.catalog.edges[edge_type]
         edges, sources, targets = self.edges(edge_type), self.nodes(edge.source), self.nodes(edge.target)
@@ -120,10 +127,11 @@ class GraphView:
                 topology = _carry(known.topology, deltas, sources, targets)
             is_derived = topology is not None and ends_are_alive(topology, sources, targets)
             if topology is None or not is_derived:
-                topology = build_topology(edges, sources, targets)
+                work = (*lineage, edges.mark, sources.mark, targets.mark)
+                topology = self._cache.finish(work, lambda: topology_made(edges, sources, targets), self._budget)
             return _Placed(topology, edges.mark, (edges.space, sources.space, targets.space), is_derived)
 
-        return self._cache.get(lineage, (edges.mark, sources.mark, targets.mark), make).topology
+        return self._cache.get(lineage, (edges.mark, sources.mark, targets.mark), make, self._budget).topology
 
     def _tokenizer(self, type_name: str, name: str) -> Tokenizer:
         return self.catalog.nodes[type_name].properties[name].tokenizer
@@ -134,10 +142,14 @@ class GraphView:
         def make(previous: _PlacedIndex | None) -> _PlacedIndex:
             known = previous or self._earlier_index(type_name, name)
             carried = _carry_index(known, rows, name) if known is not None else None
-            index = carried or fresh_index(rows, name, tokenizer)
+            work = (lineage, rows.mark)
+            index = carried or self._cache.finish(
+                work, lambda: index_made(rows, name, tokenizer, self._budget), self._budget
+            )
             return _PlacedIndex(index, rows.mark, rows.space, carried is not None)
 
-        return self._cache.get(_index_lineage(rows, name, tokenizer), rows.mark, make).index
+        lineage = _index_lineage(rows, name, tokenizer)
+        return self._cache.get(lineage, rows.mark, make, self._budget).index
 
     def _earlier_index(self, type_name: str, name: str) -> _PlacedIndex | None:
         """An index of an older version to begin with."""
@@ -167,9 +179,9 @@ class GraphView:
                 advanced = previous.advance(reader, columns)
                 if advanced is not None:
                     return advanced
-            return TableRows.read(reader, columns)
+            return TableRows.read(reader, columns, self._budget)
 
-        return self._cache.get(lineage, (pin.version, pin.origin), make)
+        return self._cache.get(lineage, (pin.version, pin.origin), make, self._budget)
 
     def _rows_on_disk(self, pin: Pin) -> TableRows | None:
         from omnigraph.engine import topology_files
@@ -275,16 +287,18 @@ class _Placed:
         return self.topology.parts()
 
 
-def fresh_index(rows: TableRows, name: str, tokenizer: Tokenizer) -> TextIndex | VectorIndex:
-    """The searchable form of a column of texts, which a tokenizer takes apart, or of vectors."""
-    column = rows.passing_column(name)
+def index_made(
+    rows: TableRows, name: str, tokenizer: Tokenizer, budget: ReadBudget = UNBOUNDED
+) -> Generator[None, None, TextIndex | VectorIndex]:
+    """The searchable form of a column of texts, which a tokenizer takes apart, or of vectors; with pauses."""
+    column = rows.passing_column(name, budget)
     if pa.types.is_fixed_size_list(column.type):
         from omnigraph.engine.search.vector_index import VectorIndex
 
-        return VectorIndex.of(column, rows.alive)
+        return (yield from VectorIndex.made(column, rows.alive))
     from omnigraph.engine.search.text_index import TextIndex
 
-    return TextIndex.of(column, rows.alive, tokenizer)
+    return (yield from TextIndex.made(column, rows.alive, tokenizer))
 
 
 def _index_lineage(rows: TableRows, name: str, tokenizer: Tokenizer) -> tuple[str, int, str, Tokenizer]:

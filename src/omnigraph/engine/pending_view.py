@@ -13,12 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.engine.graph_view import GraphView, fresh_index
+from omnigraph.engine.graph_view import GraphView, index_made
+from omnigraph.engine.pieces import finished
 from omnigraph.engine.position_deltas import ColumnOverlay, PositionDelta, Positions, one_chunk, take
 from omnigraph.engine.search.text_index import TextIndex
 from omnigraph.engine.search.vector_index import VectorIndex
 from omnigraph.engine.table_rows import TableRows
 from omnigraph.engine.topology import Topology, build_topology, carry_forward
+from omnigraph.read_budget import UNBOUNDED, ReadBudget
 from omnigraph.schema.catalog import Catalog
 from omnigraph.storage.commit.preparation import Workspace
 from omnigraph.storage.table_reader import TableChange
@@ -38,9 +40,15 @@ class UnwrittenRows:
 class PendingView(GraphView):
     """A snapshot under unwritten rows, by table key."""
 
-    def __init__(self, workspace: Workspace, catalog: Catalog, unwritten: Mapping[str, UnwrittenRows]) -> None:
-        super().__init__(workspace.store, workspace.snapshot, catalog)
-        self._stored = GraphView(workspace.store, workspace.snapshot, catalog)
+    def __init__(
+        self,
+        workspace: Workspace,
+        catalog: Catalog,
+        unwritten: Mapping[str, UnwrittenRows],
+        budget: ReadBudget = UNBOUNDED,
+    ) -> None:
+        super().__init__(workspace.store, workspace.snapshot, catalog, budget=budget)
+        self._stored = GraphView(workspace.store, workspace.snapshot, catalog, budget=budget)
         self._unwritten = unwritten
 
     def count(self, table_key: str) -> int:
@@ -60,7 +68,8 @@ class PendingView(GraphView):
         rows, stored = self.nodes(type_name), self._stored._index(type_name, name)
         if not isinstance(rows, _OverlaidRows):
             return stored
-        return stored.carried([rows.delta], name) or fresh_index(rows, name, self._tokenizer(type_name, name))
+        carried = stored.carried([rows.delta], name)
+        return carried or finished(index_made(rows, name, self._tokenizer(type_name, name)), self._budget.check)
 
     def _topology(self, edge_type: str) -> Topology:
         edge = self.catalog.edges[edge_type]
@@ -92,14 +101,14 @@ class _OverlaidRows(TableRows):
     def __len__(self) -> int:
         return len(self._below) + len(self._new_ids)
 
-    def column(self, name: str) -> pa.Array:
+    def column(self, name: str, budget: ReadBudget = UNBOUNDED) -> pa.Array:
         with self._lock:
             if name not in self._columns:
-                self._columns[name] = ColumnOverlay(self._below.column(name), name, (self.delta,)).folded()
+                self._columns[name] = ColumnOverlay(self._below.column(name, budget), name, (self.delta,)).folded()
             return self._columns[name]
 
-    def passing_column(self, name: str) -> pa.Array:
-        return self.column(name)
+    def passing_column(self, name: str, budget: ReadBudget = UNBOUNDED) -> pa.Array:
+        return self.column(name, budget)
 
     def fetches_singly(self, name: str, positions: Positions) -> bool:
         return False

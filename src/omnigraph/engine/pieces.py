@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Generator, Iterator
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,14 +11,17 @@ import numpy.typing as npt
 from omnigraph.engine.position_deltas import Positions
 from omnigraph.read_budget import PIECE_ROWS, ReadBudget
 
+_T = TypeVar("_T")
 
-def slices(length: int, most: int = PIECE_ROWS) -> Iterator[slice]:
+
+def slices(length: int, most: int | None = None) -> Iterator[slice]:
     """A range in parts of bounded length."""
+    most = most or PIECE_ROWS
     for begin in range(0, length, most):
         yield slice(begin, min(begin + most, length))
 
 
-def cuts(counts: Positions, most: int = PIECE_ROWS, within: Positions | None = None) -> Iterator[slice]:
+def cuts(counts: Positions, within: Positions | None = None) -> Iterator[slice]:
     """Rows in parts that give few entries together, or are one row each.
 
     Args:
@@ -29,7 +32,7 @@ def cuts(counts: Positions, most: int = PIECE_ROWS, within: Positions | None = N
     begin = 0
     while begin < len(counts):
         before = int(ends[begin - 1]) if begin else 0
-        end = max(int(np.searchsorted(ends, before + most, side="right")), begin + 1)
+        end = max(int(np.searchsorted(ends, before + PIECE_ROWS, side="right")), begin + 1)
         if within is not None and end < len(counts):
             whole = int(np.searchsorted(within, within[end]))
             end = whole if whole > begin else int(np.searchsorted(within, within[begin], side="right"))
@@ -49,6 +52,16 @@ def stacked(parts: list[npt.NDArray[Any]], check: Callable[[], None]) -> npt.NDA
         end -= len(part)
         check()
     return found
+
+
+def finished(work: Generator[None, None, _T], check: Callable[[], None] = lambda: None) -> _T:
+    """The outcome of work that pauses now and then; ``check`` is called in every pause."""
+    while True:
+        check()
+        try:
+            next(work)
+        except StopIteration as done:
+            return done.value  # type: ignore[no-any-return]
 
 
 def buckets(column: Positions, budget: ReadBudget) -> Iterator[Positions]:

@@ -107,17 +107,17 @@ class QueryRunner:
         self._embedder = embedder
         self._compiled: LruCache[_Key, _Compiled] = LruCache(max_entries=_MAX_COMPILED)
 
-    def view(self, snapshot: ManifestSnapshot) -> GraphView:
+    def view(self, snapshot: ManifestSnapshot, budget: ReadBudget = UNBOUNDED) -> GraphView:
         """A state as the engine sees it."""
         catalog = self._catalog_of(snapshot)
         if snapshot.between:  # what is known of versions of tables is not known of what lies between two of them
-            return GraphView(self._store, snapshot, catalog, VersionCache(limits.engine_cache_bytes()))
-        return GraphView(self._store, snapshot, catalog)
+            return GraphView(self._store, snapshot, catalog, VersionCache(limits.engine_cache_bytes()), budget)
+        return GraphView(self._store, snapshot, catalog, budget=budget)
 
     def run(self, request: ReadRequest, view: GraphView | None = None) -> Result:
         """Run a query on the state of its request, or on another view of it."""
         snapshot = request.snapshot
-        view = view or self.view(snapshot)
+        view = view or self.view(snapshot, request.budget)
         compiled = self._compile(request.source, request.name, view.catalog)
         params = bind_params(compiled.query, request.params, self._embedder)
         return Result(
@@ -133,7 +133,7 @@ class QueryRunner:
     def explain(self, request: ReadRequest, *, run: bool) -> Explanation:
         from omnigraph.engine.explanation import explain
 
-        view = self.view(request.snapshot)
+        view = self.view(request.snapshot, request.budget)
         query = self._compile(request.source, request.name, view.catalog).query
         if run:
             return explain(view, query, bind_params(query, request.params, self._embedder), request.budget)

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from omnigraph.engine.position_deltas import ColumnOverlay, PositionDelta, Positions, RowIds, one_chunk, take
 from omnigraph.errors import HistoricalVersionReclaimed, StorageError
+from omnigraph.read_budget import UNBOUNDED, ReadBudget
 from omnigraph.storage.table_reader import TableReader
 
 #: Carrying forward pays while a commit touched less than this share of the rows.
@@ -88,9 +89,9 @@ class TableRows:
         self._lock = threading.RLock()
 
     @staticmethod
-    def read(reader: TableReader, columns: Sequence[str] = ()) -> TableRows:
+    def read(reader: TableReader, columns: Sequence[str] = (), budget: ReadBudget = UNBOUNDED) -> TableRows:
         """All rows in storage order, with some columns that are needed anyway."""
-        table = reader.scan([*columns], with_row_id=True)
+        table = reader.scan([*columns], with_row_id=True, budget=budget)
         rows = TableRows(reader, RowIds(_numbers(table.column("_rowid"))))
         for name in columns:
             rows._columns[name] = one_chunk(table.column(name))
@@ -120,22 +121,25 @@ class TableRows:
     def all_positions(self) -> Positions:
         return np.arange(len(self)) if self.alive is None else np.flatnonzero(self.alive)
 
-    def column(self, name: str) -> pa.Array:
+    def column(self, name: str, budget: ReadBudget = UNBOUNDED) -> pa.Array:
         """A column by position. Values at dead positions mean nothing."""
-        with self._lock:
+        known = self._columns.get(name)
+        if known is not None:
+            return known
+        with budget.locked(self._lock):
             if name not in self._columns:
                 carried = self._carried(name)
-                self._columns[name] = self._scan(name) if carried is None else carried
+                self._columns[name] = self._scan(name, budget) if carried is None else carried
                 self._inherited.pop(name, None)
             return self._columns[name]
 
-    def passing_column(self, name: str) -> pa.Array:
+    def passing_column(self, name: str, budget: ReadBudget = UNBOUNDED) -> pa.Array:
         """A column by position for one use: it is not kept if it is not in memory already."""
-        with self._lock:
+        with budget.locked(self._lock):
             if name in self._columns:
                 return self._columns[name]
             carried = self._carried(name)
-        return self._scan(name) if carried is None else carried
+        return self._scan(name, budget) if carried is None else carried
 
     def values(self, name: str, positions: Positions) -> pa.Array:
         """A column at some positions; null where the position is negative.
@@ -268,8 +272,8 @@ class TableRows:
         except _RECLAIMED:
             return None
 
-    def _scan(self, name: str) -> pa.Array:
-        table = self.reader.scan([name], with_row_id=True)
+    def _scan(self, name: str, budget: ReadBudget) -> pa.Array:
+        table = self.reader.scan([name], with_row_id=True, budget=budget)
         return one_chunk(table.column(name)).take(self._scan_order(_numbers(table.column("_rowid"))))
 
     def _scan_order(self, scanned: npt.NDArray[np.uint64]) -> pa.Array:

@@ -7,7 +7,7 @@ edges marks their entries as holes. `pairs` counts parallel edges once, as a tra
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.engine.adjacency import Adjacency, build, build_few, contains, repeats
+from omnigraph.engine.pieces import finished
 from omnigraph.engine.position_deltas import PositionDelta, Positions
 from omnigraph.engine.table_rows import TableRows
 from omnigraph.schema.catalog import SOURCE_COLUMN, TARGET_COLUMN
@@ -172,11 +173,22 @@ class _EdgeDelta:
 
 def build_topology(edges: TableRows, sources: TableRows, targets: TableRows) -> Topology:
     """Read all edges and resolve their endpoints."""
+    return finished(topology_made(edges, sources, targets))
+
+
+def topology_made(edges: TableRows, sources: TableRows, targets: TableRows) -> Generator[None, None, Topology]:
+    """The same, with pauses."""
     live = edges.all_positions()
     from_ = sources.locate(edges.column(SOURCE_COLUMN).take(pa.array(live)))
+    yield
     to = targets.locate(edges.column(TARGET_COLUMN).take(pa.array(live)))
+    yield
     keep = (from_ >= 0) & (to >= 0)
-    return _topology(_Edges(from_[keep], to[keep], live[keep]), len(sources), len(targets))
+    found = _Edges(from_[keep], to[keep], live[keep])
+    out = _direction(build(found.from_, found.to, found.rows, len(sources)))
+    yield
+    into = _direction(build(found.to, found.from_, found.rows, len(targets)))
+    return Topology(out, into, len(found.rows), len(targets))
 
 
 def carry_forward(
@@ -238,15 +250,6 @@ def _are_alive(direction: DirectedAdjacency, nodes: TableRows) -> bool:
         if nodes.alive is not None and not nodes.alive[used].all():
             return False
     return True
-
-
-def _topology(edges: _Edges, sources: int, targets: int) -> Topology:
-    return Topology(
-        _direction(build(edges.from_, edges.to, edges.rows, sources)),
-        _direction(build(edges.to, edges.from_, edges.rows, targets)),
-        len(edges.rows),
-        targets,
-    )
 
 
 def _direction(all_edges: Adjacency) -> DirectedAdjacency:

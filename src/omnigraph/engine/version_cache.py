@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, Protocol, TypeVar
 
 from omnigraph import limits
+from omnigraph.errors import QueryCancelled, QueryTimeout
+from omnigraph.read_budget import UNBOUNDED, ReadBudget
 
 #: Versions of one table, or of one topology, that are kept: the newest, and those somebody travels to. Each keeps about
 #: 20 kB alive besides its rows.
@@ -20,6 +22,10 @@ _MAX_VERSIONS = 32
 
 #: An entry that was derived from another one shares most of its arrays; only so many of them are worth measuring.
 _DERIVED = 8
+
+
+#: Long work that was stopped on the way is kept for who asks next, so many of it.
+_MAX_BEGUN = 2
 
 
 class CacheEntry(Protocol):
@@ -34,6 +40,7 @@ class CacheEntry(Protocol):
 
 
 _T = TypeVar("_T", bound=CacheEntry)
+_Made = TypeVar("_Made")
 
 
 class VersionCache:
@@ -49,21 +56,26 @@ class VersionCache:
         self._used: set[Any] = set()  # keys of entries that may have grown since they were measured
         self._lock = threading.Lock()
         self._building: dict[Any, threading.Lock] = {}
+        self._begun: OrderedDict[Any, Generator[None, None, Any]] = OrderedDict()
 
     @property
     def nbytes(self) -> int:
         """Bytes held by all entries, as measured last."""
         return self._parts.total
 
-    def get(self, lineage: Any, version: Any, make: Callable[[Any | None], _T]) -> _T:
-        """The entry of a version; ``make`` gets the last used entry of the lineage, if any, to derive it from."""
+    def get(self, lineage: Any, version: Any, make: Callable[[Any | None], _T], budget: ReadBudget = UNBOUNDED) -> _T:
+        """The entry of a version; ``make`` gets the last used entry of the lineage, if any, to derive it from.
+
+        Args:
+            budget: how long to wait while another thread makes it.
+        """
         key = (lineage, version)
         with self._lock:
             if key in self._entries:
                 self._touch(key)
                 return self._entries[key]  # type: ignore[no-any-return]
             building = self._building.setdefault(key, threading.Lock())
-        with building:
+        with budget.locked(building):
             with self._lock:
                 if key in self._entries:
                     return self._entries[key]  # type: ignore[no-any-return]
@@ -82,6 +94,24 @@ class VersionCache:
             if measures:
                 self.trim()
             return made
+
+    def finish(self, key: Any, begin: Callable[[], Generator[None, None, _Made]], budget: ReadBudget) -> _Made:
+        """The outcome of long work that pauses now and then. When it is stopped in a pause, who asks next goes on."""
+        with self._lock:
+            work = self._begun.pop(key, None)
+        work = begin() if work is None else work
+        try:
+            while True:
+                budget.check()
+                next(work)
+        except StopIteration as done:
+            return done.value  # type: ignore[no-any-return]
+        except (QueryTimeout, QueryCancelled):
+            with self._lock:
+                self._begun[key] = work
+                while len(self._begun) > _MAX_BEGUN:
+                    self._begun.popitem(last=False)
+            raise
 
     def has(self, lineage: Any, version: Any) -> bool:
         """Whether an entry is there, or one of its lineage that it may be derived from."""
@@ -127,6 +157,7 @@ class VersionCache:
             self._entries.clear()
             self._lineages.clear()
             self._used.clear()
+            self._begun.clear()
             self._parts = _Parts()
 
 

@@ -291,7 +291,7 @@ class Graph:
         budget = read_budget(timeout, None, max_bytes, is_cancelled)
 
         def searched(snapshot: ManifestSnapshot) -> SearchResult:
-            hits = search_graph(self._reads.view(snapshot), request, budget)
+            hits = search_graph(self._reads.view(snapshot, budget), request, budget)
             return SearchResult(request.words, tuple(hits), snapshot.branch, self._store.head_id(snapshot))
 
         return self._read(self.internals.snapshot(branch, at), branch, at, searched)

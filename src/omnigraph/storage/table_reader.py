@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from omnigraph import limits
 from omnigraph.errors import HistoricalVersionReclaimed
+from omnigraph.read_budget import PIECE_ROWS, UNBOUNDED, ReadBudget
 from omnigraph.storage.graph_store import GraphStore
 from omnigraph.storage.metadata.manifest import Pin, table_version_of
 from omnigraph.storage.objects.native_libraries import store_errors
@@ -53,6 +54,7 @@ class TableReader:
         *,
         fragments: Sequence[int] | None = None,
         with_row_id: bool = False,
+        budget: ReadBudget = UNBOUNDED,
     ) -> pa.Table:
         """Whole columns in storage order, of some fragments only if given."""
         handle = self.handle
@@ -60,7 +62,14 @@ class TableReader:
             chosen = None if fragments is None else [handle.get_fragment(number) for number in fragments]
             if chosen is not None and not chosen:
                 return self._empty(columns, with_row_id)
-            return handle.scanner(columns=list(columns), fragments=chosen, with_row_id=with_row_id).to_table()
+            scanner = handle.scanner(columns=list(columns), fragments=chosen, with_row_id=with_row_id)
+            if not budget.can_stop or self.row_count <= PIECE_ROWS:
+                return scanner.to_table()
+            batches = []
+            for batch in scanner.to_batches():
+                budget.check()
+                batches.append(batch)
+            return pa.Table.from_batches(batches, scanner.projected_schema)
 
     def take(self, row_ids: npt.NDArray[np.uint64], column: str) -> pa.Array:
         """One column of some rows, in the given order."""

@@ -49,7 +49,7 @@ def ids_of_pattern(
     values: MutationValues,
 ) -> pa.Array:
     """What a read of ids gives on a state under pending rows and removed ids, by table key; each id once."""
-    view = PendingView(workspace, catalog, {key: UnwrittenRows(*each) for key, each in pending.items()})
+    view = PendingView(workspace, catalog, {key: UnwrittenRows(*each) for key, each in pending.items()}, values.budget)
     found = run_plan(view, plan_query(view, catalog, read), values.params, now=values.now, budget=values.budget)
     return found.column(0).combine_chunks().drop_null()  # an optional part may have found nothing
 
@@ -62,10 +62,11 @@ def ids_that_pass(
     if filters is None:
         return pa.array([], pa.string())
     columns = ["id", *(columns_in_predicate(condition.predicate) - {"id"})]
-    chunks = [
-        batch.column("id").filter(pa.array(passing_rows(batch, condition.predicate, values.params, values.now)))
-        for batch in narrowed_rows(handle, columns, filters)
-    ]
+    chunks = []
+    for batch in narrowed_rows(handle, columns, filters):
+        values.budget.check()
+        passing = passing_rows(batch, condition.predicate, values.params, values.now)
+        chunks.append(batch.column("id").filter(pa.array(passing)))
     return pa.chunked_array(chunks, pa.string()).combine_chunks()
 
 

@@ -6,7 +6,7 @@ pattern is not measured against the others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +17,10 @@ import pyarrow.compute as pc
 _LONGEST = 63
 
 
-def within(words: pa.Array, patterns: Sequence[str], edits: int) -> npt.NDArray[np.bool_]:
-    """Which words are at most so many edits away from one of some patterns."""
+def within(
+    words: pa.Array, patterns: Sequence[str], edits: int, check: Callable[[], None] = lambda: None
+) -> npt.NDArray[np.bool_]:
+    """Which words are at most so many edits away from one of some patterns; ``check`` is called now and then."""
     near = np.asarray(pc.is_in(words, value_set=pa.array(patterns, pa.string())).to_numpy(zero_copy_only=False))
     measured = [pattern for pattern in patterns if len(pattern) <= _LONGEST] if edits else []
     if not measured:
@@ -31,6 +33,7 @@ def within(words: pa.Array, patterns: Sequence[str], edits: int) -> npt.NDArray[
         text = "".join(words.take(pa.array(rest)).to_pylist())
         characters = np.frombuffer(text.encode("utf-32-le"), np.uint32).reshape(len(rest), length)
         for pattern in measured:
+            check()
             if len(rest) and abs(len(pattern) - length) <= edits:
                 found = _distances(characters, pattern) <= edits
                 near[rest[found]] = True

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from omnigraph import given, limits
+from omnigraph.engine.fetch_values import fetch_values
 from omnigraph.engine.graph_view import GraphView
 from omnigraph.engine.position_deltas import Positions
 from omnigraph.engine.search.neighbourhood import neighbourhood
@@ -77,7 +78,7 @@ def search_graph(view: GraphView, request: SearchRequest, budget: ReadBudget = U
     found = []
     for node, columns in searched_types(view.catalog, request.types):
         budget.check()
-        found.append(_ranked(view, node, columns, request))
+        found.append(_ranked(view, node, columns, request, budget))
     table = pa.concat_tables([each.table() for each in found])
     first = [("score", "descending"), ("bm25", "descending"), ("type", "ascending"), ("id", "ascending")]
     best = table.take(pc.sort_indices(table, sort_keys=first)[: request.limit])
@@ -85,7 +86,7 @@ def search_graph(view: GraphView, request: SearchRequest, budget: ReadBudget = U
     hits = []
     for row in best.to_pylist():
         budget.check()
-        hits.append(by_type[row["type"]].hit(view, row, request))
+        hits.append(by_type[row["type"]].hit(view, row, request, budget))
     return hits
 
 
@@ -111,11 +112,14 @@ def _columns(node: NodeType) -> Iterator[str]:
     return iter(dict.fromkeys(wanted))
 
 
-def _ranked(view: GraphView, node: NodeType, columns: tuple[str, ...], request: SearchRequest) -> _RankedType:
+def _ranked(
+    view: GraphView, node: NodeType, columns: tuple[str, ...], request: SearchRequest, budget: ReadBudget
+) -> _RankedType:
     rows = view.nodes(node.name)
-    searches = {name: _search_in(view, rows, node.name, name) for name in columns}
+    searches = {name: _search_in(view, rows, node.name, name, budget) for name in columns}
     places, shares, scores = [np.zeros(0, np.int64)], [np.zeros(0)], [np.zeros(0)]
     for search in searches.values():
+        budget.check()
         hits = search.ranked(request.words, limits.SEARCH_HITS)
         assert hits.scores is not None
         ids = rows.values("id", hits.positions)
@@ -134,8 +138,11 @@ def _ranked(view: GraphView, node: NodeType, columns: tuple[str, ...], request: 
     return _RankedType(node, searches, positions, rows.values("id", positions), fused, best)
 
 
-def _search_in(view: GraphView, rows: TableRows, type_name: str, name: str) -> TextSearch:
-    return TextSearch(view.text_index(type_name, name), lambda positions: rows.values(name, positions), len(rows))
+def _search_in(view: GraphView, rows: TableRows, type_name: str, name: str, budget: ReadBudget) -> TextSearch:
+    def texts(positions: Positions) -> pa.Array:
+        return fetch_values(rows, name, positions, budget)
+
+    return TextSearch(view.text_index(type_name, name), texts, len(rows), budget)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +162,10 @@ class _RankedType:
             {"type": names, "id": self.ids, "score": self.fused, "bm25": self.best, "position": self.positions}
         )
 
-    def hit(self, view: GraphView, row: dict[str, object], request: SearchRequest) -> SearchHit:
+    def hit(self, view: GraphView, row: dict[str, object], request: SearchRequest, budget: ReadBudget) -> SearchHit:
         position = np.array([row["position"]], np.int64)
         matches = tuple(sorted(self._matches(view, position, request.words), key=lambda each: -each.bm25))
-        nearby, count = neighbourhood(view, self.node.name, position, request.hops)
+        nearby, count = neighbourhood(view, self.node.name, position, request.hops, budget)
         return SearchHit(self.node.name, str(row["id"]), float(str(row["score"])), matches, nearby, count)
 
     def _matches(self, view: GraphView, position: Positions, words: str) -> Iterator[SearchMatch]:

@@ -11,10 +11,11 @@ from omnigraph import limits
 from omnigraph.engine.graph_view import GraphView
 from omnigraph.engine.position_deltas import Positions
 from omnigraph.engine.search.search_result import SearchNeighbour
+from omnigraph.read_budget import UNBOUNDED, ReadBudget
 
 
 def neighbourhood(
-    view: GraphView, type_name: str, start: Positions, hops: int
+    view: GraphView, type_name: str, start: Positions, hops: int, budget: ReadBudget = UNBOUNDED
 ) -> tuple[tuple[SearchNeighbour, ...], int]:
     """The nearest nodes, by distance, edge type, node type and id, and how many there are in all."""
     shown: list[SearchNeighbour] = []
@@ -23,7 +24,7 @@ def neighbourhood(
     frontier = {type_name: start}
     for distance in range(1, hops + 1):
         reached: dict[str, list[Positions]] = {}
-        for edge, name, positions in _steps(view, frontier):
+        for edge, name, positions in _steps(view, frontier, budget):
             fresh = np.setdiff1d(positions, seen.get(name, positions[:0]))
             if len(fresh) == 0:
                 continue
@@ -39,10 +40,12 @@ def neighbourhood(
     return tuple(shown), count
 
 
-def _steps(view: GraphView, frontier: dict[str, Positions]) -> Iterator[tuple[str, str, Positions]]:
+def _steps(view: GraphView, frontier: dict[str, Positions], budget: ReadBudget) -> Iterator[tuple[str, str, Positions]]:
     """Edge type, node type and nodes that one edge leads to; out of the frontier first, then into it."""
     for edge in view.catalog.edges.values():
-        if edge.source in frontier:
-            yield edge.name, edge.target, np.unique(view.topology(edge.name).out.neighbours(frontier[edge.source])[1])
-        if edge.target in frontier:
-            yield edge.name, edge.source, np.unique(view.topology(edge.name).into.neighbours(frontier[edge.target])[1])
+        for near, far, forwards in ((edge.source, edge.target, True), (edge.target, edge.source, False)):
+            if near in frontier:
+                budget.check()
+                topology = view.topology(edge.name)
+                direction = topology.out if forwards else topology.into
+                yield edge.name, far, direction.reached(frontier[near], len(view.nodes(far)))

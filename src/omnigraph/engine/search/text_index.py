@@ -7,7 +7,7 @@ of the live rows, so that scores do not depend on how the index came about.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from omnigraph.engine.pieces import finished
 from omnigraph.engine.position_deltas import PositionDelta, Positions
 from omnigraph.engine.search.bm25 import DENSE_SHARE, Corpus, Holding, Posting, Scores
 from omnigraph.engine.search.text_segment import MISSING, TextSegment
@@ -126,7 +127,14 @@ class TextIndex:
     @staticmethod
     def of(column: pa.Array, alive: npt.NDArray[np.bool_] | None = None, tokenizer: Tokenizer = ENGLISH) -> TextIndex:
         """An index of a whole column; texts of rows that are not alive are left out."""
-        segment = TextSegment.of(column, tokenizer)
+        return finished(TextIndex.made(column, alive, tokenizer))
+
+    @staticmethod
+    def made(
+        column: pa.Array, alive: npt.NDArray[np.bool_] | None = None, tokenizer: Tokenizer = ENGLISH
+    ) -> Generator[None, None, TextIndex]:
+        """The same, with pauses."""
+        segment = yield from TextSegment.made(column, tokenizer)
         struck = _NO_POSITIONS if alive is None else np.flatnonzero(~alive)
         return TextIndex((_Layer.of(segment, None, struck=struck),), tokenizer)
 
@@ -183,8 +191,10 @@ class TextIndex:
         found = []
         for layer in self._layers:
             inside = np.repeat(choose(layer.segment.tokens), np.diff(layer.segment.starts))
-            texts = np.setdiff1d(layer.segment.texts[inside], layer.struck)
-            found.append(layer.rows(texts))
+            there = np.zeros(len(layer.segment), np.bool_)
+            there[layer.segment.texts[inside]] = True
+            there[layer.struck] = False
+            found.append(layer.rows(np.flatnonzero(there)))
         return TextHits(_ascending(found))
 
     def ranked(self, tokens: Mapping[str, int], wanted: int | None = None, corpus: Corpus | None = None) -> TextHits:

@@ -22,6 +22,7 @@ from omnigraph.engine.search.ngrams import contains
 from omnigraph.engine.search.text_index import TextHits, TextIndex
 from omnigraph.engine.search.words import Vocabulary, blocks, token_stream
 from omnigraph.errors import ResourceLimitExceeded
+from omnigraph.read_budget import UNBOUNDED, ReadBudget
 from omnigraph.storage.tables.text_tokens import Places, tokens_of
 from omnigraph.tokenizer import ENGLISH, Tokenizer
 
@@ -42,8 +43,15 @@ class TextSearch:
         size: number of positions.
     """
 
-    def __init__(self, index: TextIndex, texts: Callable[[Positions], pa.Array], size: int) -> None:
+    def __init__(
+        self,
+        index: TextIndex,
+        texts: Callable[[Positions], pa.Array],
+        size: int,
+        budget: ReadBudget = UNBOUNDED,
+    ) -> None:
         self.index = index
+        self._check = budget.check
         self._texts = texts
         self._size = size
         self._found: dict[tuple[str, str, int], TextHits] = {}
@@ -104,7 +112,7 @@ class TextSearch:
                 if len(tokens) > limits.FUZZY_TOKENS:
                     hint = "search takes any number of them"
                     raise ResourceLimitExceeded("tokens of a fuzzy text", len(tokens), limits.FUZZY_TOKENS, hint=hint)
-                return self.index.with_chosen(lambda words: within(words, list(tokens), edits))
+                return self.index.with_chosen(lambda words: within(words, list(tokens), edits, self._check))
             case "match_text" if self.index.tokenizer.ngrams is not None and query:
                 among = self.index.with_all(tokens) if tokens else self.index.with_text()
                 return self._containing(query, among.positions)
@@ -116,6 +124,7 @@ class TextSearch:
         """Rows whose text holds the query itself, in the characters that n-grams are made of."""
         found = [among[:0]]
         for first, block in blocks(self._texts(among)):
+            self._check()
             held = contains(block, query, self.index.tokenizer)
             found.append(among[first : first + len(block)][held])
         return TextHits(np.concatenate(found))
@@ -125,6 +134,7 @@ class TextSearch:
         found = [among[:0]]
         texts = self._texts(among)
         for first, block in blocks(texts):
+            self._check()
             vocabulary = Vocabulary()
             stream = token_stream(block, vocabulary, self.index.tokenizer)
             reach = query[-1][1]

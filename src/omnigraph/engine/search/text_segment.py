@@ -6,7 +6,7 @@ Immutable. Texts are numbered as they were given; `text_index.py` knows which ro
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from omnigraph.engine.pieces import finished
 from omnigraph.engine.search.words import Codes, TextTokens, Vocabulary, blocks, token_stream
 from omnigraph.tokenizer import ENGLISH, Tokenizer
 
@@ -44,10 +45,16 @@ class TextSegment:
 
     @staticmethod
     def of(column: pa.Array, tokenizer: Tokenizer = ENGLISH) -> TextSegment:
+        return finished(TextSegment.made(column, tokenizer))
+
+    @staticmethod
+    def made(column: pa.Array, tokenizer: Tokenizer = ENGLISH) -> Generator[None, None, TextSegment]:
+        """The segment of a column, with a pause after every block."""
         vocabulary = Vocabulary()
-        parts = [
-            _grouped(token_stream(block, vocabulary, tokenizer), first) for first, block in blocks(column, tokenizer)
-        ]
+        parts = []
+        for first, block in blocks(column, tokenizer):
+            parts.append(_grouped(token_stream(block, vocabulary, tokenizer), first))
+            yield
         codes, texts, counts = (
             np.concatenate([part[n] for part in parts] or [np.zeros(0, np.int32)]) for n in range(3)
         )
@@ -56,7 +63,9 @@ class TextSegment:
         rank = np.empty(len(tokens), np.int32)
         rank[np.asarray(alphabetic)] = np.arange(len(tokens), dtype=np.int32)
         codes = rank[codes]
+        yield
         order = by_code(codes)
+        yield
         lengths = np.bincount(texts, weights=counts, minlength=len(column)).astype(np.int32)
         if column.null_count:
             lengths[np.asarray(column.is_null().to_numpy(zero_copy_only=False), np.bool_)] = MISSING

@@ -8,13 +8,14 @@ and `best_bounds` tries. Both are right for every query: they only decide how ma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from omnigraph.engine.pieces import finished
 from omnigraph.engine.position_deltas import Positions
 
 Floats = npt.NDArray[np.float32]
@@ -111,13 +112,15 @@ class Sketch:
     squares: Floats
 
     @staticmethod
-    def of(matrix: Floats, squares: Distances) -> Sketch:
+    def made(matrix: Floats, squares: Distances) -> Generator[None, None, Sketch]:
         count, size = matrix.shape
         sample = matrix[:: max(1, count // _SAMPLE)].astype(np.float64)
         _, turned = np.linalg.eigh(sample.T @ sample)
         axes = np.ascontiguousarray(turned[:, : -(size // _KEPT_SHARE) : -1], np.float32)
         rows = np.empty((count, axes.shape[1] + 1), np.float32)
-        np.matmul(matrix, axes, out=rows[:, :-1])
+        for begin in range(0, count, _SAMPLE):
+            yield
+            np.matmul(matrix[begin : begin + _SAMPLE], axes, out=rows[begin : begin + _SAMPLE, :-1])
         inside = np.einsum("ij,ij->i", rows[:, :-1], rows[:, :-1], dtype=np.float64)
         rows[:, -1] = np.sqrt(np.maximum(squares - inside, 0))
         return Sketch(axes, rows, squares.astype(np.float32))
@@ -149,11 +152,12 @@ class Clusters:
     reach: float
 
     @staticmethod
-    def of(matrix: Floats, coordinates: Floats, wanted: int) -> Clusters:
+    def made(matrix: Floats, coordinates: Floats, wanted: int) -> Generator[None, None, Clusters]:
         """So many clusters of vectors; which ones belong together is decided by a few coordinates of each."""
         count = len(matrix)
         step = max(1, count // (_SEED_ROWS * wanted))
-        labels = _nearest_centres(coordinates, _centres(coordinates[::step], wanted))
+        seeds = yield from _centres(coordinates[::step], wanted)
+        labels = yield from _nearest_centres(coordinates, seeds)
         used, labels = np.unique(labels, return_inverse=True)
         centres = _means(matrix, labels, len(used))
         radii = np.empty(count, np.float32)
@@ -190,15 +194,20 @@ class Clusters:
 
 def best_bounds(matrix: Floats, squares: Distances) -> LowerBounds | None:
     """Bounds that leave few rows to measure, if there are any for these vectors."""
+    return finished(bounds_made(matrix, squares))
+
+
+def bounds_made(matrix: Floats, squares: Distances) -> Generator[None, None, LowerBounds | None]:
+    """The same, with pauses."""
     if matrix.size < _LARGE or matrix.shape[1] < 2 * _KEPT_SHARE:
         return None
-    sketch = Sketch.of(matrix, squares)
+    sketch = yield from Sketch.made(matrix, squares)
     coordinates = np.ascontiguousarray(sketch.rows[:, :-1])
     wanted = min(max(len(matrix) // _CLUSTER_ROWS, 1), _MOST_CLUSTERS)
     some = slice(None, None, max(1, len(matrix) // (_SEED_ROWS * wanted)))
-    trial = Clusters.of(matrix[some], coordinates[some], wanted)
+    trial = yield from Clusters.made(matrix[some], coordinates[some], wanted)
     if _is_worth_it(trial, matrix[some], squares[some], _CLUSTERS_WORTH // 4):
-        clusters = Clusters.of(matrix, coordinates, wanted)
+        clusters = yield from Clusters.made(matrix, coordinates, wanted)
         if _is_worth_it(clusters, matrix, squares, _CLUSTERS_WORTH):
             return clusters
     return sketch if _is_worth_it(sketch, matrix, squares, _SKETCH_WORTH) else None
@@ -215,11 +224,11 @@ def _is_worth_it(bounds: LowerBounds, matrix: Floats, squares: Distances, share:
     return float(np.mean(left)) * share <= len(matrix)
 
 
-def _centres(points: Floats, wanted: int) -> Floats:
+def _centres(points: Floats, wanted: int) -> Generator[None, None, Floats]:
     """Centres of clusters, by Lloyd's rounds from evenly chosen points. An empty cluster gets a point far from all."""
     centres = points[np.linspace(0, len(points) - 1, wanted).astype(np.int64)].copy()
     for _ in range(_ROUNDS):
-        labels = _nearest_centres(points, centres)
+        labels = yield from _nearest_centres(points, centres)
         sizes = np.bincount(labels, minlength=wanted)
         used = np.flatnonzero(sizes)
         centres[used] = _means(points, np.searchsorted(used, labels), len(used))
@@ -230,10 +239,11 @@ def _centres(points: Floats, wanted: int) -> Floats:
     return centres
 
 
-def _nearest_centres(points: Floats, centres: Floats) -> Positions:
+def _nearest_centres(points: Floats, centres: Floats) -> Generator[None, None, Positions]:
     labels = np.empty(len(points), np.int64)
     half = np.einsum("ij,ij->i", centres, centres) / 2
     for begin in range(0, len(points), _BLOCK):
+        yield
         here = slice(begin, begin + _BLOCK)
         labels[here] = (half - points[here] @ centres.T).argmin(axis=1)
     return labels

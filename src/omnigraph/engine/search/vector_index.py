@@ -7,20 +7,21 @@ commits changed lies beside the large matrix, and rows that it holds in an older
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from omnigraph.engine.pieces import finished
 from omnigraph.engine.position_deltas import PositionDelta, Positions
 from omnigraph.engine.search.vector_bounds import (
     Distances,
     Floats,
     Look,
     LowerBounds,
-    best_bounds,
+    bounds_made,
     products,
     smallest,
     squared_distances,
@@ -48,10 +49,16 @@ class VectorIndex:
 
     @staticmethod
     def of(column: pa.Array, alive: npt.NDArray[np.bool_] | None = None) -> VectorIndex:
+        return finished(VectorIndex.made(column, alive))
+
+    @staticmethod
+    def made(column: pa.Array, alive: npt.NDArray[np.bool_] | None = None) -> Generator[None, None, VectorIndex]:
+        """The index of a column, with pauses."""
         matrix, known = _matrix(column)
         if alive is not None:
             known = known & alive
-        return VectorIndex(_Matrix.of(matrix, known), np.flatnonzero(~known))
+        base = yield from _Matrix.made(matrix, known)
+        return VectorIndex(base, np.flatnonzero(~known))
 
     def parts(self) -> Iterator[tuple[object, int]]:
         yield from self._base.parts()
@@ -126,11 +133,12 @@ class _Matrix:
     bounds: LowerBounds | None
 
     @staticmethod
-    def of(vectors: Floats, known: npt.NDArray[np.bool_]) -> _Matrix:
+    def made(vectors: Floats, known: npt.NDArray[np.bool_]) -> Generator[None, None, _Matrix]:
+        yield
         squares = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)
         largest = float(squares[known].max(initial=0.0))
         usable = largest < _LARGEST and (known.all() or bool((squares < _LARGEST).all()))
-        bounds = best_bounds(vectors, squares) if usable else None
+        bounds = (yield from bounds_made(vectors, squares)) if usable else None
         narrow = np.minimum(squares, np.finfo(np.float32).max).astype(np.float32)
         return _Matrix(vectors, narrow, largest if usable else np.inf, bounds)
 

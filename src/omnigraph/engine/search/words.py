@@ -22,7 +22,7 @@ from omnigraph.tokenizer import ENGLISH, Tokenizer
 Codes = npt.NDArray[np.int32]
 
 #: Bytes of text that are cut at once; the arrays that this takes are many times as large.
-_BLOCK_BYTES = 16 << 20
+_BLOCK_BYTES = 4 << 20
 
 _BYTES = np.arange(256)
 _LETTERS = ((ord("a") <= _BYTES) & (ord("z") >= _BYTES)) | ((ord("A") <= _BYTES) & (ord("Z") >= _BYTES))
