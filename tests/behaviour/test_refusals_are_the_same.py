@@ -42,7 +42,7 @@ REFUSED: dict[str, Refused] = {
     "a number of another kind": lambda graph: graph.query(MANY, {**GIVEN, "a": 1.5}),
     "a day that is none": lambda graph: graph.query(MANY, {**GIVEN, "d": "2026-02-31"}),
     "a list that is none": lambda graph: graph.query(MANY, {**GIVEN, "l": "x"}),
-    "parameters twice": lambda graph: graph.query(READ, {"h": "ana"}, {"h": "bo"}),  # type: ignore[arg-type]
+    "parameters twice": lambda graph: graph.query(READ, {"h": "ana"}, {"h": "bo"}),
     "an unknown branch": lambda graph: graph.query(READ, {"h": "ana"}, branch="nowhere"),
     "a branch of a forbidden name": lambda graph: graph.query(READ, {"h": "ana"}, branch="a//b"),
     "an unknown commit": lambda graph: graph.query(READ, {"h": "ana"}, at=ULID),

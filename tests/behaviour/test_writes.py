@@ -117,10 +117,7 @@ def sources(folder: Path) -> dict[str, Any]:
         "files of types": {"Person": folder / "people.parquet", "follows": [folder / "Follows.json"]},
         "dicts": {"Person": people, "Follows": follows},
         "tables": {"node:Person": batches, "edge:Follows": pa.Table.from_pylist(follows)},
-        "a reader": {
-            "Person": pa.RecordBatchReader.from_batches(batches.schema, batches.to_batches()),
-            "Follows": follows,
-        },
+        "a reader": {"Person": reader, "Follows": follows},
         "rows and files": {"Person": people, "Follows": folder / "Follows.json"},
     }
 

@@ -1,4 +1,4 @@
-"""A loopback proxy in front of an S3 server that makes chosen requests go wrong.
+"""A loopback proxy in front of an S3 server, or of a server of graphs, that makes chosen requests go wrong.
 
 It stands on the wire, so it meets the requests of every library and of every process alike. Requests that match are
 counted; from the n-th on, some in a row are answered with an error, cut off before or after their effect, or have
@@ -161,7 +161,7 @@ class _Handler(BaseHTTPRequestHandler):
     proxy: FaultProxy
 
     def _handle(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = self._body()
         headers = {name: value for name, value in self.headers.items() if name.lower() not in _PER_HOP}
         if self.command in ("PUT", "POST"):
             headers["Content-Length"] = str(len(body))
@@ -181,6 +181,17 @@ class _Handler(BaseHTTPRequestHandler):
                 self._hang_up()
             else:
                 self._answer(answer, cut=kind == "cut")
+
+    def _body(self) -> bytes:
+        if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        pieces = []
+        while length := int(self.rfile.readline().partition(b";")[0], 16):
+            pieces.append(self.rfile.read(length))
+            self.rfile.readline()
+        while self.rfile.readline().strip():
+            pass  # trailers
+        return b"".join(pieces)
 
     def _answer(self, answer: Answer, cut: bool = False) -> None:
         self.send_response_only(answer.status)
