@@ -203,14 +203,14 @@ class TakeoverRig:
             self._settle()
         graph = self._handle(new=False)
         there: dict[str, list[str]] = {}
-        for told in case.told:
-            if "old" in WRITERS[told.kind].needs:
-                writers.insert(graph, writers.old(told.mark))
-                _add(there, writers.pair_values(writers.old(told.mark)))
         if "spare" in needs:
             graph.schema.apply(graph.schema.text + writers.spare_line(ground))
             writers.insert_spare(graph, ground, f"s{ground.number}")
             _add(there, {f"main node:{ground.spare}": [f"s{ground.number}"]})
+        for told in case.told:
+            if "old" in WRITERS[told.kind].needs:
+                writers.insert(graph, writers.old(told.mark))
+                _add(there, writers.pair_values(writers.old(told.mark)))
         makes_it = WRITERS[case.held].steps[0].makes == "create"
         if needs & {"branch", "base"} and not makes_it:
             graph.branches.create(ground.branch)
