@@ -287,6 +287,7 @@ class ServerApp:
         request_body.encoding_of(request.headers)
         request_body.check_length(request.headers, allowed)
         body = await request_body.read_body(request.receive, allowed, self._limits.body_seconds)
+        request.is_read = True
         if wanted is None and (body != b"" or not route.operation.body_optional):
             try:
                 request_body.require_type(request.headers, "application/json")

@@ -29,9 +29,23 @@ class Request:
         id: the client's own, if it can be shown, else a new one.
         operation, graph, actor: for the log, as far as they are known.
         status: of the answer; 0 before there is one.
+        is_read: whether the whole body has arrived.
     """
 
-    __slots__ = ("actor", "graph", "headers", "id", "method", "operation", "path", "receive", "scope", "send", "status")
+    __slots__ = (
+        "actor",
+        "graph",
+        "headers",
+        "id",
+        "is_read",
+        "method",
+        "operation",
+        "path",
+        "receive",
+        "scope",
+        "send",
+        "status",
+    )
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.scope, self.receive, self.send = scope, receive, send
@@ -47,6 +61,12 @@ class Request:
         self.graph: str | None = None
         self.actor: str | None = None
         self.status = 0
+        self.is_read = not ("content-length" in headers or "transfer-encoding" in headers)
+
+    @property
+    def closes(self) -> bool:
+        """Whether the connection ends with this request."""
+        return any("close" in value.lower() for value in self.headers.get("connection", ()))
 
 
 _SIGNS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"

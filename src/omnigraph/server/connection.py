@@ -20,6 +20,10 @@ ABORT = "omnigraph.abort"
 #: A request that takes longer is watched for its client to leave.
 _WATCH_AFTER = 0.05
 
+#: What is taken of a body that was refused, before the connection is closed.
+_PASSED_OVER_SECONDS = 2
+_PASSED_OVER_BYTES = 64 * 1024**2
+
 
 class Watcher:
     """Cancels the work of a request whose client goes away. The body must have been read."""
@@ -51,6 +55,10 @@ async def send_reply(request: Request, reply: Reply, stall_seconds: float) -> No
     reply.headers.append((b"content-length", b"%d" % length))
     await _begin(request, reply)
     body = b"" if request.scope["method"] == "HEAD" else reply.body
+    if not request.is_read and request.closes:
+        await request.send({"type": "http.response.body", "body": body, "more_body": True})
+        await _pass_over(request)
+        body = b""
     if len(body) <= limits.STREAM_PIECE_BYTES:
         await request.send({"type": "http.response.body", "body": body})
         return
@@ -62,6 +70,19 @@ async def send_reply(request: Request, reply: Reply, stall_seconds: float) -> No
                 await request.send(piece)
     except TimeoutError:
         await break_off(request)
+
+
+async def _pass_over(request: Request) -> None:
+    """Take the rest of a body that nobody wants, for a while: a connection that is closed while it still brings something
+    is reset, and then the answer is lost on its way."""
+    size = 0
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_PASSED_OVER_SECONDS):
+            while size < _PASSED_OVER_BYTES:
+                message = await request.receive()
+                size += len(message.get("body", b""))
+                if not message.get("more_body", False):
+                    return
 
 
 async def send_stream(

@@ -7,6 +7,8 @@ off, and a request can break off its connection.
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 from typing import Any
 
 import msgspec
@@ -16,6 +18,9 @@ from omnigraph.errors import ResourceLimitExceeded
 from omnigraph.server.connection import ABORT
 from omnigraph.server.server_limits import ServerLimits
 from omnigraph.wire.problems import problem_of
+
+
+_NO_LINGERING = struct.pack("ii", 1, 0)
 
 
 class TooLongHead(Exception):
@@ -56,7 +61,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_message_begin()
         self._head_bytes = 0
         scope: dict[str, Any] = self.scope  # type: ignore[assignment]
-        scope["extensions"] = {ABORT: self.transport.abort}
+        scope["extensions"] = {ABORT: self._reset}
 
     def on_url(self, url: bytes) -> None:
         self._count(len(url))
@@ -72,9 +77,16 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def timeout_keep_alive_handler(self) -> None:
         if self.transport.get_write_buffer_size():
-            self.transport.abort()  # the client did not even take its last answer
+            self._reset()  # the client did not even take its last answer
         else:
             super().timeout_keep_alive_handler()
+
+    def _reset(self) -> None:
+        """End the connection at once, also for the system, which would keep what was not taken for a long time."""
+        connection = self.transport.get_extra_info("socket")
+        if connection is not None:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGERING)
+        self.transport.abort()
 
     def _count(self, size: int) -> None:
         self._head_bytes += size
