@@ -15,7 +15,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from omnigraph import ids
-from omnigraph.errors import BranchExists, BranchNotFound, PolicyDenied
+from omnigraph.errors import (
+    BranchExists,
+    BranchNotFound,
+    OmniGraphError,
+    OutcomeUnknown,
+    PolicyDenied,
+    RecoveryRequired,
+)
 
 if TYPE_CHECKING:
     from omnigraph import Graph
@@ -85,9 +92,15 @@ class AgentBranch:
                     raise
         return read(self.base), self.base
 
-    def writing(self, branch: str | None, graph: Graph, write: Callable[[str], _Answer]) -> tuple[_Answer, str, bool]:
+    def writing(
+        self, branch: str | None, graph: Graph, write: Callable[[str], _Answer], drop: Callable[[str], None]
+    ) -> tuple[_Answer, str, bool]:
         """Write to the branch that was named or to the default one, which is made when it is not there; says which
-        branch it was, and whether it was made."""
+        branch it was, and whether it was made.
+
+        Args:
+            drop: called with a branch that was made for a write that was refused, so that no old state is read from it.
+        """
         if branch is not None:
             return write(branch), ids.known_branch(branch), False
         try:
@@ -96,7 +109,14 @@ class AgentBranch:
             if self.own is None or error.details.get("branch") != self.own:
                 raise
         made = self.make(graph)
-        return write(self.for_writes), self.for_writes, made
+        try:
+            return write(self.own), self.own, made
+        except (OutcomeUnknown, RecoveryRequired):
+            raise
+        except OmniGraphError:
+            if made:
+                drop(self.own)
+            raise
 
     def make(self, graph: Graph) -> bool:
         """Make the own branch; False when another call was faster."""

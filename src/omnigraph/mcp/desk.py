@@ -51,6 +51,9 @@ class Surroundings(Protocol):
     def has_branch(self, name: str) -> bool:
         """Whether a branch exists."""
 
+    def drop_unused(self, name: str) -> None:
+        """Delete a branch that was just made if nothing was written to it; if that cannot be told, it stays."""
+
     def stored_queries(self) -> Sequence[Mapping[str, Any]]:
         """The catalog entries of the stored queries that the actor may call."""
 
@@ -91,7 +94,7 @@ class Desk:
 
     def writing(self, branch: str | None, write: Callable[[str], _Answer]) -> tuple[_Answer, str, bool]:
         """Write to a branch, see `AgentBranch.writing`."""
-        return self.branch.writing(branch, self.graph, write)
+        return self.branch.writing(branch, self.graph, write, self.surroundings.drop_unused)
 
     def seen_branch(self) -> str:
         """The branch that is read when none is named."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from omnigraph.client.address import ServerAddress, server_address, token_of
-from omnigraph.client.connection import Connection
+from omnigraph.client.server_connection import Connection
 from omnigraph.client.request_form import ConnectionSettings
 from omnigraph.client.served_graphs import served_graphs
 from omnigraph.client.wire_call import WireCall, ask, json_of
@@ -48,6 +48,9 @@ class ServedSurroundings:
         if name not in self._seen and name in self._graph.branches.list():
             self._seen.add(name)
         return name in self._seen
+
+    def drop_unused(self, name: str) -> None:
+        """Leaves the branch: from here nobody can tell whether somebody else is just writing to it."""
 
     def stored_queries(self) -> Sequence[Mapping[str, Any]]:
         """The stored queries of the server."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import omnigraph
 from omnigraph import ids, limits
+from omnigraph.history.branch_load import unmake_branch
 from omnigraph.mcp.desk import StoredCall
 from omnigraph.server.stored_queries import StoredQueries
 from omnigraph.wire import CONTRACT_VERSION
@@ -51,6 +52,10 @@ class StoreSurroundings:
     def has_branch(self, name: str) -> bool:
         """Whether a branch exists. Says nothing of what is in it, so nobody is asked."""
         return self._graph.internals.store.has_branch(name)
+
+    def drop_unused(self, name: str) -> None:
+        """Delete a branch that has no commit. Whoever may make it may give it up: there is nothing in it."""
+        unmake_branch(self._graph.internals.store, name)
 
     def stored_queries(self) -> Sequence[Mapping[str, Any]]:
         """The queries about types that can be seen."""
