@@ -106,7 +106,7 @@ def _walk(store: GraphStore, snapshot: ManifestSnapshot, request: FeedRequest, b
         if request.since is not None:
             raise InputError("a page token says where to go on; leave since out")
         return _rest(history, unseal(request.page_token, PageToken, binding))
-    since = given.text(request.since or NOW, "since")
+    since = NOW if request.since is None else given.text(request.since, "since")
     if since == NOW:
         return _Walk(store.head_id(snapshot), ())
     if since == BEGINNING:
