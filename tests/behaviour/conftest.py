@@ -64,7 +64,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "people.omni"
 
 
-@pytest.fixture(params=["disk", pytest.param("s3", marks=pytest.mark.s3)])
+@pytest.fixture(params=["disk", pytest.param("s3", marks=[pytest.mark.s3, pytest.mark.torture])])
 def uri(request: pytest.FixtureRequest, filled: Path, tmp_path: Path) -> str:
     """Where the graph of a test is stored."""
     if request.param == "disk":

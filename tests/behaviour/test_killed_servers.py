@@ -1,5 +1,5 @@
-"""A server is killed while clients write, and started again: what was acknowledged is there once, anything else is there
-whole or not at all."""
+"""A server is killed while clients write, and started again: what was acknowledged is there once, and anything else is
+whole or not there."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,6 +11,8 @@ import pyarrow as pa
 import pytest
 
 import omnigraph as og
+from tests.behaviour.conftest import SCHEMA
+from tests.support.served import served
 
 ALL = """query q() {
     match { $p: Person }
@@ -97,6 +100,7 @@ READS: dict[str, Read] = {
     ],
     "rows": lambda graph: graph.snapshot().arrow("Place").to_pylist(),
     "some columns of rows": lambda graph: graph.snapshot().arrow("Person", ["id", "seen"]).to_pylist(),
+    "rows in pieces": lambda graph: graph.snapshot().reader("Place").read_all().to_pylist(),
     "a blob": lambda graph: blob(graph.blob("Person", "ana", "photo")),
     "commits": lambda graph: [commit(each) for each in graph.commits.list()],
     "some commits": lambda graph: [
@@ -140,3 +144,20 @@ def test_a_result_is_arrow_of_the_same_types(both: tuple[og.Graph, og.Graph]) ->
     found = graph.query(ALL).to_arrow()
     assert found.equals(embedded.query(ALL).to_arrow())
     assert found.schema.field("p.seen").type == pa.timestamp("ms", "UTC")
+
+
+@pytest.mark.s3
+def test_two_servers_write_to_one_graph_on_s3_in_turns(s3_root: str) -> None:
+    uri = f"{s3_root}/people.omni"
+    og.init(uri, SCHEMA).close()
+    with ExitStack() as stack:
+        handles = [stack.enter_context(served({"people": uri})).graph_url() for _ in range(2)]
+        one, two = (stack.enter_context(og.open(url)) for url in handles)
+        one.load({"Person": [{"handle": "ana", "name": "Ana"}, {"handle": "bo", "name": "Bo"}]}, "append")
+        two.mutate('query q() { insert Follows { from: "ana", to: "bo" } }')
+        two.branches.create("x")
+        one.mutate('query q() { update Person set { name: "A." } where handle = "ana" }', branch="x")
+        assert two.branches.merge("x", delete_branch=True).outcome == "fast_forward"
+        names = one.query("query q() { match { $p: Person } return { $p.name as name } order { name } }")
+        assert names.column("name").to_pylist() == ["A.", "Bo"]
+        assert [commit.kind for commit in two.commits.list()] == ["merge", "mutation", "load", "init"]

@@ -54,7 +54,7 @@ def server_address(uri: str) -> ServerAddress:
     if parts.username is not None or parts.password is not None:
         raise InvalidUri("the address of a server holds no name and password", hint="pass token=…, and leave them out")
     if parts.query or parts.fragment or not parts.hostname or any(sign <= " " for sign in uri):
-        raise InvalidUri(f"{uri!r} is not the address of a graph behind a server", hint=_FORM)
+        raise InvalidUri("the address of a server has a host and a path, and nothing else", hint=_FORM)
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     path = parts.path.rstrip("/")
     before, found, graph = path.rpartition(f"{_GRAPHS}/")

@@ -1,4 +1,4 @@
-"""The same as `connection.py` for coroutines. Belongs to the event loop that uses it first."""
+"""The same as `server_connection.py` for coroutines. Belongs to the event loop that uses it first."""
 
 from __future__ import annotations
 

@@ -233,6 +233,7 @@ class AsyncRemoteSnapshot(KnownState):
         selector = (pin.table_key.partition(":")[2], dict(address)["id"], property)
         return AsyncRemoteBlob(self, selector, head, address)
 
+    reader = not_offered("reader", "read the rows with arrow(type), some columns at a time")
     dataset = not_offered("dataset", "read the rows with arrow(type)")
 
 

@@ -83,13 +83,13 @@ def open_anywhere(
     ):
         if given is not None:
             raise NotOffered(f"{what} belongs to the storage of a graph, not to one behind a server", hint=instead)
-    _require_client()
+    require_client()
     from omnigraph.client.opened import open_remote
 
     return open_remote(str(uri), mode=mode, token=token)
 
 
-def _require_client() -> None:
+def require_client() -> None:
     try:
         import httpx2  # noqa: F401
     except ImportError:

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from omnigraph.client.address import ServerAddress, server_address, token_of
-from omnigraph.client.connection import Connection
 from omnigraph.client.control_calls import branch_parents
 from omnigraph.client.remote_graph import RemoteGraph
 from omnigraph.client.request_form import ConnectionSettings
+from omnigraph.client.server_connection import Connection
 from omnigraph.client.wire_call import Flow, WireCall, ask, json_of
 from omnigraph.errors import DeniedError, InvalidUri, NotFoundError, Unauthenticated
 

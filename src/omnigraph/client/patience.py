@@ -77,7 +77,7 @@ class Patience:
             OmniGraphError: there is none; the error of the caller.
         """
         self.attempts += 1
-        asked = _seconds(refused.head.headers.get("retry-after"))
+        asked = _asked(refused)
         if refused.head.status == 429 and asked is not None and isinstance(refused.error, TooManyRequests):
             delay = self._delay(asked)
             if delay is not None:
@@ -165,7 +165,10 @@ def _found(head: AnswerHead) -> dict[str, Any]:
     return {"status": head.status} | ({} if request_id is None else {"request_id": request_id})
 
 
-def _seconds(retry_after: str | None) -> float | None:
-    """The header as a number of seconds; None when there is none, or a date."""
-    text = (retry_after or "").strip()
+def _asked(refused: Refused) -> float | None:
+    """How many seconds the server asks to wait. Ours knows it better than the header, which the contract fixes."""
+    known = refused.error.details.get("retry_after")
+    if isinstance(known, int | float):
+        return max(0.0, float(known))
+    text = refused.head.headers.get("retry-after", "").strip()
     return float(text[:6]) if text.isascii() and text.isdigit() else None

@@ -190,6 +190,11 @@ def _state_head(found: Mapping[str, Any]) -> StateHead:
 
 def arrow(state: StateHead, table_key: str, columns: Sequence[str] | None) -> Flow[pa.Table]:
     """Rows of a type in a state, as they are stored."""
+    return (yield from ask(rows_of(state, table_key, columns)))
+
+
+def rows_of(state: StateHead, table_key: str, columns: Sequence[str] | None) -> WireCall[pa.Table]:
+    """The call that asks for the rows of a type."""
     if isinstance(columns, str):
         raise InputError(f"columns is a list of names, not the text '{columns}'", hint=f"pass [{columns!r}]")
     content = {
@@ -197,7 +202,7 @@ def arrow(state: StateHead, table_key: str, columns: Sequence[str] | None) -> Fl
         "columns": None if columns is None else given.texts(columns, "columns"),
         "at": state.commit_id,
     }
-    return (yield from ask(WireCall("POST", "/rows", TableReader, content=content, accept=ARROW)))
+    return WireCall("POST", "/rows", TableReader, content=content, accept=ARROW)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ import pyarrow as pa
 from omnigraph import ids
 from omnigraph.client import change_calls, control_calls, read_calls, schema_calls, write_calls
 from omnigraph.client.change_calls import DiffHead, DiffRequestForm
-from omnigraph.client.connection import Connection
 from omnigraph.client.read_calls import BlobHead
-from omnigraph.client.remote_state import KnownState, changes_in, counted, part_of, table_of_changes
+from omnigraph.client.remote_state import ArrivingFile, KnownState, changes_in, counted, part_of, table_of_changes
+from omnigraph.client.server_connection import Connection
 from omnigraph.client.verbs import not_offered, refusal, verb
 from omnigraph.client.wire_call import LineSplitter
 from omnigraph.errors import GraphClosed
@@ -274,6 +274,12 @@ class RemoteSnapshot(KnownState):
         """Rows of a type as an Arrow table, as they are stored; see `Snapshot.arrow`."""
         pin = pin_named(self.tables, type_name)
         return self._connection.run(read_calls.arrow(self._head, pin.table_key, columns))
+
+    def reader(self, type_name: str, columns: Sequence[str] | None = None) -> pa.RecordBatchReader:
+        """The same rows one batch after the other, as they come; see `Snapshot.reader`."""
+        pin = pin_named(self.tables, type_name)
+        pieces = self._connection.pieces(read_calls.rows_of(self._head, pin.table_key, columns))
+        return pa.ipc.open_stream(pa.PythonFile(ArrivingFile(pieces), mode="r"))
 
     def blob(self, type_name: str, id: str | int, property: str) -> RemoteBlob:
         """The bytes of a `Blob` property of one row; see `Graph.blob`."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -55,6 +56,31 @@ class KnownState:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(branch={self.branch!r}, version={self.version})"
+
+
+class ArrivingFile(io.RawIOBase):
+    """An answer as a file that is read while it comes."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """As many bytes as are asked for, unless the answer ends."""
+        found = bytearray()
+        while size < 0 or len(found) < size:
+            if not self._rest:
+                piece = next(self._pieces, None)
+                if piece is None:
+                    break
+                self._rest = memoryview(piece)
+            taken = self._rest if size < 0 else self._rest[: size - len(found)]
+            found += taken
+            self._rest = self._rest[len(taken) :]
+        return bytes(found)
 
 
 def part_of(head: BlobHead, offset: int, length: int | None) -> tuple[int, int]:

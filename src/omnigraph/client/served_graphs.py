@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from omnigraph.client.address import ServerAddress, server_address, token_of
-from omnigraph.client.connection import Connection
 from omnigraph.client.opened import GRAPHS
 from omnigraph.client.request_form import ConnectionSettings
+from omnigraph.client.server_connection import Connection
 from omnigraph.client.wire_call import ask
 
 

@@ -1,7 +1,7 @@
 """One call of a server as data: what is sent, how the answer is read, whether it may be sent again.
 
 The verbs of a remote graph are generators of calls (`Flow`): they yield one, are sent its answer, and return what
-the caller gets. So each verb is written once, and `connection.py` and `async_connection.py` only carry.
+the caller gets. So each verb is written once, and `server_connection.py` and `async_connection.py` only carry.
 """
 
 from __future__ import annotations
