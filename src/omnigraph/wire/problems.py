@@ -35,6 +35,7 @@ from omnigraph.errors import (
     NotFoundError,
     OmniGraphError,
     PreconditionFailed,
+    QueryTimeout,
     ReadSetChanged,
     RecoveryRequired,
     ResourceLimitExceeded,
@@ -257,6 +258,12 @@ def _limit(details: Mapping[str, Any]) -> dict[str, Any]:
     return _some("resource_limit", numbers)
 
 
+def _timeout(details: Mapping[str, Any]) -> dict[str, Any]:
+    """It was stopped when its time was over, so no more is known of what it would have taken."""
+    milliseconds = round(float(details.get("seconds") or 0) * 1000)
+    return {"resource_limit": {"resource": "query_milliseconds", "limit": milliseconds, "actual": milliseconds}}
+
+
 def _precondition(details: Mapping[str, Any]) -> dict[str, Any]:
     return {"precondition_failure": {name: str(details.get(name) or "") for name in ("expected", "actual")}}
 
@@ -279,7 +286,8 @@ def _gap(details: Mapping[str, Any]) -> dict[str, Any]:
 
 def _refusal(reason: str) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     def told(details: Mapping[str, Any]) -> dict[str, Any]:
-        named = {"graph_commit_id": details.get("graph_commit_id"), "type_name": details.get("type")}
+        type_name = details.get("type_name") or details.get("type")
+        named = {"graph_commit_id": details.get("graph_commit_id"), "type_name": type_name}
         given = {name: value for name, value in named.items() if value is not None}
         return {"change_diff_refusal": {"reason": reason, **given}}
 
@@ -292,6 +300,7 @@ _DETAILS: Mapping[type[OmniGraphError], Callable[[Mapping[str, Any]], dict[str, 
     ExpectedVersionMismatch: _version,
     ReadSetChanged: _read_set,
     LimitError: _limit,
+    QueryTimeout: _timeout,
     TooManyRequests: lambda details: {},
     PreconditionFailed: _precondition,
     BlobRangeError: _range,
