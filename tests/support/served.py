@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from omnigraph.server.app import ServerApp, make_app
+from omnigraph.server.app import Observer, ServerApp, make_app
 from omnigraph.server.operation import Operation
 from omnigraph.server.operations import OPERATIONS
-from omnigraph.server.request_log import RequestLog
 from omnigraph.server.serve import GraphServer, bind
 from omnigraph.server.server_limits import ServerLimits
 from omnigraph.server.server_settings import GraphSettings, ServerSettings
@@ -60,7 +59,7 @@ def served(
     limits: ServerLimits | None = None,
     operations: Sequence[Operation] = OPERATIONS,
     sub_apps: Sequence[SubApp] = (),
-    log: RequestLog | None = None,
+    observers: Sequence[Observer] = (),
 ) -> Iterator[Served]:
     """Serve graphs as long as the block lasts.
 
@@ -80,7 +79,7 @@ def served(
         limits=limits or ServerLimits(drain_seconds=10),
         traces=False,
     )
-    with serving(settings, operations=operations, sub_apps=sub_apps, log=log) as found:
+    with serving(settings, operations=operations, sub_apps=sub_apps, observers=observers) as found:
         yield Served(found.port, found.app, tokens or {})
 
 
@@ -90,10 +89,10 @@ def serving(
     *,
     operations: Sequence[Operation] = OPERATIONS,
     sub_apps: Sequence[SubApp] = (),
-    log: RequestLog | None = None,
+    observers: Sequence[Observer] = (),
 ) -> Iterator[Served]:
     """The same with settings of any kind."""
-    app = make_app(settings, operations=operations, sub_apps=sub_apps, log=log)
+    app = make_app(settings, operations=operations, sub_apps=sub_apps, observers=observers)
     told: queue.Queue[Any] = queue.Queue()
     with bind("127.0.0.1:0") as listener:
         server = GraphServer(app, settings, told.put)

@@ -11,7 +11,7 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 from omnigraph.errors import GraphNotFound, InvalidRequest, OmniGraphError, TooManyRequests
 from omnigraph.logs import SERVER
@@ -24,7 +24,6 @@ from omnigraph.server.open_graphs import Opened, open_graphs
 from omnigraph.server.operation import Call, Operation
 from omnigraph.server.operations import OPERATIONS
 from omnigraph.server.replies import Reply, compression, reply_of_problem
-from omnigraph.server.request_log import RequestLog
 from omnigraph.server.request_work import RequestWork, Workplace
 from omnigraph.server.route_table import RouteTable, decoded
 from omnigraph.server.served_graph import ServedGraph
@@ -41,25 +40,31 @@ _GRAPHS = b"/graphs/"
 _GONE = 499
 
 
+class Observer(Protocol):
+    """Somebody who wants to know of requests, such as a log."""
+
+    def request(self, request: Request, seconds: float) -> None: ...
+
+
 def make_app(
     settings: ServerSettings,
     *,
     operations: Sequence[Operation] = OPERATIONS,
     sub_apps: Sequence[SubApp] = (),
-    log: RequestLog | None = None,
+    observers: Sequence[Observer] = (),
 ) -> ServerApp:
     """Open the graphs and make the application that serves them. It is closed by `ServerApp.close`.
 
     Args:
         operations: what is served below each graph.
         sub_apps: further applications below each graph.
-        log: where a record of each request goes; None for nowhere.
+        observers: told of each request that was answered.
 
     Raises:
         DeniedError: the settings would serve strangers, or could tell nobody apart.
         InputError: there is no graph that can be served.
     """
-    return ServerApp(settings, open_graphs(settings), operations, sub_apps, log)
+    return ServerApp(settings, open_graphs(settings), operations, sub_apps, observers)
 
 
 class ServerApp:
@@ -77,14 +82,14 @@ class ServerApp:
         opened: Opened,
         operations: Sequence[Operation],
         sub_apps: Sequence[SubApp],
-        log: RequestLog | None,
+        observers: Sequence[Observer],
     ) -> None:
         self.opened = opened
         self.metrics = ServerMetrics()
         self.is_draining = False
         self._limits = settings.limits
         self._place = Workplace(settings.limits, self.metrics)
-        self._log = log
+        self._observers = tuple(observers)
         self._routes = RouteTable(
             (each.method, each.path, ServedOperation(each, settings.limits)) for each in operations
         )
@@ -147,8 +152,8 @@ class ServerApp:
         finally:
             seconds = time.perf_counter() - started
             self.metrics.ended(request.operation or "none", request.status, seconds)
-            if self._log is not None:
-                self._log.request(request, seconds)
+            for observer in self._observers:
+                observer.request(request, seconds)
 
     async def _answer(self, request: Request) -> None:
         try:

@@ -61,11 +61,12 @@ class FlatRoutes:
             NotFoundError: there is nothing at the path.
         """
         route = self._routes.get(request.path)
-        if route is None or not route.is_public:
-            self._facts.authenticate(request)
         if route is None:
+            self._facts.authenticate(request)
             raise no_such_path()
         request.operation = route.name
+        if not route.is_public:
+            self._facts.authenticate(request)
         if request.method not in ("GET", "HEAD"):
             raise wrong_method(request.method, ("GET", "HEAD"))
         encoding = compression(",".join(request.headers.get("accept-encoding", ())))

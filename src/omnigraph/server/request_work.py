@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -30,7 +30,7 @@ class Workplace:
     """
 
     def __init__(self, limits: ServerLimits, metrics: ServerMetrics) -> None:
-        self.limits = limits
+        self.limits, self.metrics = limits, metrics
         reads = WorkPool("read", limits.read_threads, limits.waiting_reads, one_by_one=True)
         writes = WorkPool("write", limits.write_threads, limits.waiting_writes, one_by_one=False)
         self.pools = {"read": reads, "write": writes, "stream": reads}
@@ -158,6 +158,8 @@ class RequestWork:
         weight = self.weight if self.operation.weight is None else self.operation.weight(call)
         with self.place.admission.held(call.actor, weight):
             answer = self.operation.run(call)
+        if isinstance(answer, Mapping) and answer.get("commit") is not None:
+            self.place.metrics.commits.inc()
         self._tell(answer)
 
     def _tell(self, answer: Answer) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import socket
 import sys
@@ -20,6 +21,7 @@ from omnigraph.server.operations import OPERATIONS
 from omnigraph.server.request_log import RequestLog
 from omnigraph.server.server_settings import ServerSettings
 from omnigraph.server.sub_app import SubApp
+from omnigraph.server.traces import traces_for
 
 #: Connections that the system keeps until they are accepted.
 _BACKLOG = 2048
@@ -106,13 +108,17 @@ def serve(
     try:
         listener = bind(settings.bind)
         with listener:
-            app = make_app(settings, operations=operations, sub_apps=sub_apps, log=log)
+            traces = traces_for(settings.traces, os.environ)
+            observers = (log,) if traces is None else (log, traces)
+            app = make_app(settings, operations=operations, sub_apps=sub_apps, observers=observers)
             try:
                 server = GraphServer(app, settings, lambda address: say(f"OMNIGRAPH_LISTEN_ADDR={address}"))
                 with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
                     runner.run(_run(server, app, listener))
             finally:
                 app.close()
+                if traces is not None:
+                    traces.close()
     finally:
         logging.getLogger("uvicorn").removeHandler(log)
         logger.removeHandler(log)
