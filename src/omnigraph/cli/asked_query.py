@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING, Any, cast
 from omnigraph.cli.addressing import Address
 from omnigraph.cli.arguments import QueryArguments
 from omnigraph.cli.error_text import UsageError
+from omnigraph.errors import InputError, QueryNotFound
 
 if TYPE_CHECKING:
     from omnigraph import Graph, MutationResult, Result
+
+#: Names the argument of a request that says whether a query writes, in what a server says about it.
+_OTHER_KIND = "expect_mutation"
 
 _PASS_TEXT = "pass --query FILE or -e TEXT"
 
@@ -60,4 +64,14 @@ class AskedQuery:
         return cast("MutationResult", self._stored(graph, {**options, "expect_mutation": True}))
 
     def _stored(self, graph: Graph, options: dict[str, Any]) -> Any:
-        return graph.stored(self.name, self.params, **options)  # type: ignore[attr-defined]
+        try:
+            return graph.stored(self.name, self.params, **options)  # type: ignore[attr-defined]
+        except QueryNotFound as missing:
+            missing.hint = "'omnigraph queries list' shows those that you may run"
+            raise
+        except InputError as refused:
+            if _OTHER_KIND not in refused.message:
+                raise
+            kind, way = ("reads", "query") if options[_OTHER_KIND] else ("writes", "mutate")
+            hint = f"use 'omnigraph {way} {self.name}'"
+            raise InputError(f"stored query '{self.name}' {kind}", hint=hint) from None

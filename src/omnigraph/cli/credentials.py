@@ -11,6 +11,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from omnigraph.cli.config import Config, home
@@ -19,6 +20,7 @@ from omnigraph.errors import DeniedError, InputError
 #: What anybody but the owner may do with a file.
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _MODE = 0o600
+_FOR_ALL = "OMNIGRAPH_BEARER_TOKEN"
 _QUOTES = ("'", '"')
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -30,11 +32,43 @@ def credentials_path() -> Path:
     return home() / "credentials"
 
 
-def token_for(url: str, config: Config) -> str | None:
+@dataclass(frozen=True, slots=True)
+class FoundToken:
+    """A token, and where it is from; it is in no text."""
+
+    value: str = field(repr=False)
+    source: str
+
+
+def find_token(url: str, config: Config) -> FoundToken | None:
     """The token for an address: that of the operator's server it belongs to, else the one for all addresses."""
     name = owner_of(url, config)
-    own = None if name is None else os.environ.get(token_variable(name), "").strip() or stored_token(name)
-    return own or os.environ.get("OMNIGRAPH_BEARER_TOKEN", "").strip() or None
+    if name is not None:
+        own = token_variable(name)
+        if value := os.environ.get(own, "").strip():
+            return FoundToken(value, own)
+        if stored := stored_token(name):
+            return FoundToken(stored, str(credentials_path()))
+    if value := os.environ.get(_FOR_ALL, "").strip():
+        return FoundToken(value, _FOR_ALL)
+    return None
+
+
+def token_for(url: str, config: Config) -> str | None:
+    found = find_token(url, config)
+    return None if found is None else found.value
+
+
+def other_token(url: str, config: Config) -> str:
+    """What to do when a server does not take the token for an address, or wants one."""
+    found, name = find_token(url, config), owner_of(url, config)
+    login = "declare the server in config.yaml and use 'omnigraph login NAME'"
+    if name is not None:
+        login = f"'omnigraph login {name}' stores {'one' if found is None else 'another'}"
+    if found is None:
+        return login if name is not None else f"set {_FOR_ALL}, or {login}"
+    is_stored = found.source == str(credentials_path())
+    return f"the token is from {found.source}{f'; {login}' if is_stored else ''}"
 
 
 def owner_of(url: str, config: Config) -> str | None:

@@ -50,6 +50,7 @@ _SENTENCES = {
     "take a baseline and go on from its cursor": "run 'omnigraph changes baseline' and go on from its cursor",
     "start from a baseline": "start with 'omnigraph changes baseline'",
     "start again from a baseline": "start again with 'omnigraph changes baseline'",
+    "pass token=…, and leave them out": "leave them out; 'omnigraph login NAME' stores a token",
     "list the branches": "'omnigraph branch list' shows them",
 }
 

@@ -9,13 +9,29 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, cast
 
 from omnigraph.cli.config import Config
-from omnigraph.cli.credentials import owner_of, token_for
+from omnigraph.cli.credentials import other_token, token_for
 from omnigraph.cli.error_text import Interrupted
-from omnigraph.errors import NotFoundError, NotOffered, OmniGraphError, Unauthenticated
+from omnigraph.errors import (
+    GraphNotFound,
+    InvalidUri,
+    NotFoundError,
+    NotOffered,
+    OmniGraphError,
+    ServerUnavailable,
+    Unauthenticated,
+)
 from omnigraph.ids import new_commit_id
 
 if TYPE_CHECKING:
     from omnigraph import Graph
+
+_PASS_GRAPH = "pass --graph ID; the server does not tell its graphs"
+
+#: What to do about a failure of TLS, by what OpenSSL calls it.
+_TLS = {
+    "WRONG_VERSION_NUMBER": "the server speaks no TLS there: write http://, or the port of its TLS proxy",
+    "CERTIFICATE_VERIFY_FAILED": "its certificate is not trusted here; SSL_CERT_FILE names a file of trusted ones",
+}
 
 
 @contextlib.contextmanager
@@ -31,7 +47,10 @@ def served_graph(url: str, config: Config, mode: Literal["rw", "ro"]) -> Iterato
 
 def graphs_at(base: str, config: Config) -> list[tuple[str, str]]:
     """Id and address of each graph of a server."""
-    from omnigraph.client import served_graphs
+    from omnigraph.client.open_anywhere import require_client
+
+    require_client()
+    from omnigraph.client.served_graphs import served_graphs
 
     with _helpful(base, config):
         return served_graphs(base, token=token_for(base, config))
@@ -50,12 +69,19 @@ def _helpful(url: str, config: Config) -> Iterator[None]:
     try:
         yield
     except Unauthenticated as error:
-        owner = owner_of(url, config)
-        way = "set OMNIGRAPH_BEARER_TOKEN, or declare the server in config.yaml and use 'omnigraph login NAME'"
-        error.hint = way if owner is None else f"'omnigraph login {owner}' stores another token"
+        error.hint = other_token(url, config)
+        raise
+    except GraphNotFound as error:
+        error.hint = "'omnigraph graphs list' shows those that the server tells"
+        raise
+    except InvalidUri as error:
+        error.hint = _PASS_GRAPH if "/graphs/" not in url else error.hint
+        raise
+    except ServerUnavailable as error:
+        error.hint = next((hint for sign, hint in _TLS.items() if sign in error.message), error.hint)
         raise
     except NotOffered as error:
-        error.hint = error.hint or "pass --store URI, where the graph can be reached"
+        error.hint = "leave that out, or pass --store URI where the storage can be reached"
         raise
 
 
