@@ -61,7 +61,7 @@ def register_mcp(app: typer.Typer) -> None:
         cli.echo(address)
         if address.is_served:
             with _opened(cli, address) as graph:
-                serve_stdio(Desk(graph, _behind(cli, graph, address), _branch(branch, _actor_of(cli, graph))))
+                serve_stdio(Desk(graph, _behind(cli, graph, address), _branch(branch, _actor_of(cli, address))))
         else:
             with cli.graph(address, "rw") as graph:
                 serve_stdio(Desk(graph, _beside(graph, address, queries), _branch(branch, cli.actor)))
@@ -99,10 +99,11 @@ def _token(cli: Invocation, address: Address) -> str | None:
     return os.environ.get(_TOKEN, "").strip() or token_for(address.uri, cli.config)
 
 
-def _actor_of(cli: Invocation, graph: Graph) -> str | None:
+def _actor_of(cli: Invocation, address: Address) -> str | None:
     """Whom the server takes the agent for; else whom the configuration names."""
-    graph.branches.list()
-    return cast("str | None", graph.actor) or cli.actor  # type: ignore[attr-defined]
+    from omnigraph.mcp.served_surroundings import served_actor
+
+    return served_actor(address.uri, _token(cli, address)) or cli.actor
 
 
 def _behind(cli: Invocation, graph: Graph, address: Address) -> Surroundings:

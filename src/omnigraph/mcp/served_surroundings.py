@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from omnigraph.client.address import ServerAddress, server_address, token_of
-from omnigraph.client.server_connection import Connection
 from omnigraph.client.request_form import ConnectionSettings
 from omnigraph.client.served_graphs import served_graphs
+from omnigraph.client.server_connection import Connection
 from omnigraph.client.wire_call import WireCall, ask, json_of
+from omnigraph.errors import DeniedError, Unauthenticated
 from omnigraph.mcp.desk import StoredCall
 
 if TYPE_CHECKING:
@@ -33,11 +34,7 @@ class ServedSurroundings:
 
     def health(self) -> Mapping[str, Any]:
         """What the server says of itself."""
-        connection = Connection(ConnectionSettings(ServerAddress(self._root, None), token_of(self._token), "ro"))
-        try:
-            return connection.run(ask(WireCall("GET", "/healthz", json_of(dict[str, Any]))))
-        finally:
-            connection.close()
+        return _asked(ServerAddress(self._root, None), self._token, "/healthz")
 
     def graphs(self) -> Sequence[Mapping[str, Any]]:
         """The graphs of the server, or an error for who may not see the list."""
@@ -66,3 +63,21 @@ class ServedSurroundings:
             expect_mutation=call.writes,
             if_commit=call.if_commit,
         )
+
+
+def served_actor(uri: str, token: str | None) -> str | None:
+    """Whom a server takes the holder of a token for; None when it does not say."""
+    try:
+        return cast("str | None", _asked(server_address(uri), token, "/branches").get("actor_id"))
+    except Unauthenticated:
+        raise
+    except DeniedError:
+        return None
+
+
+def _asked(address: ServerAddress, token: str | None, path: str) -> dict[str, Any]:
+    connection = Connection(ConnectionSettings(address, token_of(token), "ro"))
+    try:
+        return connection.run(ask(WireCall("GET", path, json_of(dict[str, Any]))))
+    finally:
+        connection.close()

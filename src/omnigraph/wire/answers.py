@@ -210,10 +210,11 @@ class IngestOutput(GraphBatchLoadOutput, kw_only=True):
 
 
 class BranchesOutput(msgspec.Struct):
-    """Names of the branches, sorted, and which one each was made from."""
+    """Names of the branches, sorted, which one each was made from, and whom the server takes the caller for."""
 
     branches: list[str]
     parents: dict[str, str | None]
+    actor_id: str | None = None
 
 
 class BranchCreateOutput(msgspec.Struct):

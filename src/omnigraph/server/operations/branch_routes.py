@@ -20,6 +20,7 @@ def _list(call: Call) -> Answer:
     return {
         "branches": [branch.name for branch in found],
         "parents": {branch.name: branch.parent for branch in found},
+        "actor_id": call.actor,
     }
 
 
