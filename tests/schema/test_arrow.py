@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from omnigraph.schema import compile_schema
-from omnigraph.schema.arrow import arrow_type, edge_schema, node_schema
+from omnigraph.schema.arrow import arrow_type, edge_schema, instant_texts, node_schema
 from omnigraph.schema.stable_ids import prop_id
 from tests.schema.library import LIBRARY
 
@@ -68,3 +69,11 @@ def test_user_columns_carry_their_number() -> None:
 def test_only_blob_columns_are_marked() -> None:
     marked = [field.name for field in node_schema(_CATALOG.nodes["Paper"]) if b"omnigraph.blob" in field.metadata]
     assert marked == ["scan"]
+
+
+def test_texts_of_instants_are_those_of_the_pattern() -> None:
+    first, last = -62_135_596_800_000, 253_402_300_799_999  # the years 1 and 9999
+    values = [None, 0, -1, 1, 951_825_600_500, first, last, last + 1, *range(first, last, 10**12 + 7)]
+    instants = pa.array(values, pa.timestamp("ms"))
+    for part in (instants, instants.slice(3, 50), instants.slice(0, 0)):
+        assert instant_texts(part).equals(pc.strftime(part, "%Y-%m-%dT%H:%M:%SZ"))

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.schema.arrow import arrow_type
+from omnigraph.schema.arrow import arrow_type, instant_texts
 from omnigraph.schema.catalog import PropertyType, Scalar
 
 INSTANT = pa.timestamp("ms", "UTC")
@@ -89,7 +89,7 @@ def _readable(array: pa.Array, scalar: Scalar) -> pa.Array:
         case Scalar.DATE:
             return array.cast(pa.string())
         case Scalar.DATETIME:
-            return pc.strftime(_without_zone(array), "%Y-%m-%dT%H:%M:%SZ")
+            return instant_texts(_without_zone(array))
         case Scalar.F32 | Scalar.VECTOR:
             return array.cast(pa.float64())
         case _:

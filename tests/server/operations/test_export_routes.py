@@ -5,14 +5,18 @@ from __future__ import annotations
 import io
 import json
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import omnigraph as og
+from omnigraph.history.export import lines_of
 from omnigraph.server.operation import Streamed
 from omnigraph.server.operations.export_routes import HEAD
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.metadata.manifest import Pin
 from tests.server.operations.api import ADD, Api, refused
 from tests.support.waiting import wait_until
 
@@ -73,12 +77,11 @@ def test_a_graph_is_exported_once_at_a_time(own: Api, monkeypatch: pytest.Monkey
     from omnigraph.server.operations import export_routes
 
     go, begun = threading.Event(), threading.Event()
-    lines_of = export_routes.lines_of
 
-    def held(*given: object) -> object:
+    def held(store: GraphStore, pin: Pin) -> Iterator[memoryview]:
         begun.set()
         assert go.wait(60)
-        return lines_of(*given)  # type: ignore[arg-type]
+        return lines_of(store, pin)
 
     monkeypatch.setattr(export_routes, "lines_of", held)
     answers: list[int] = []

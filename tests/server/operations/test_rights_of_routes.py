@@ -95,9 +95,8 @@ def test_a_protected_branch_is_not_written_under_any_spelling(guarded: Api) -> N
         refused(draft.post("/mutate", **body, branch=branch), 403, "forbidden")
         refused(draft.post("/load", data=data, branch=branch), 403, "forbidden")
         refused(draft.post("/revert", commit=head, branch=branch), 403, "forbidden")
-    reply = draft.send(
-        "POST", "/load/ndjson?branch=%20main", data.encode(), headers={"Content-Type": "application/x-ndjson"}
-    )
+    headers = {"Content-Type": "application/x-ndjson"}
+    reply = draft.send("POST", "/load/ndjson?branch=%20main", data.encode(), headers=headers)
     refused(reply, 403, "forbidden")
     done = draft.done("/mutate", **body, branch=" draft ")
     assert (done["actor_id"], done["commit"]["actor_id"]) == ("act-draft", "act-draft")
