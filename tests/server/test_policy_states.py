@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from omnigraph.errors import DeniedError, InputError, OmniGraphError, PolicyError
-from omnigraph.server.app import make_app
+from omnigraph.server.asgi_app import make_app
 from omnigraph.server.server_settings import GraphSettings, ServerSettings
 from omnigraph.server.tokens import TokenSources
 from tests.support.http_call import call

@@ -14,7 +14,7 @@ from moto import mock_aws
 
 from omnigraph.errors import InputError, StoreUnavailable, Unauthenticated
 from omnigraph.server.server_settings import GraphSettings, ServerSettings
-from omnigraph.server.tokens import Tokens, TokenSources
+from omnigraph.server.tokens import TokenTable, TokenSources
 from tests.support.http_call import call
 from tests.support.served import serving
 from tests.support.server_process import server_process
@@ -24,7 +24,7 @@ SERVER = "OMNIGRAPH_SERVER_BEARER_"
 STATS = "/graphs/people/branches"
 
 
-def actor_of(tokens: Tokens, token: str) -> str | None:
+def actor_of(tokens: TokenTable, token: str) -> str | None:
     try:
         return tokens.actor(f"Bearer {token}")
     except Unauthenticated:
@@ -32,7 +32,7 @@ def actor_of(tokens: Tokens, token: str) -> str | None:
 
 
 def test_a_token_stands_for_its_actor() -> None:
-    tokens = Tokens(TokenSources(text='{" act-ana ": " one ", "act-bo": "two"}'))
+    tokens = TokenTable(TokenSources(text='{" act-ana ": " one ", "act-bo": "two"}'))
     assert (actor_of(tokens, "one"), actor_of(tokens, "two"), actor_of(tokens, "three")) == ("act-ana", "act-bo", None)
     assert "one" not in repr(vars(tokens)["_actors"])
 
@@ -56,7 +56,7 @@ def test_a_token_stands_for_its_actor() -> None:
 )
 def test_other_headers_are_refused(header: str | None, told: str) -> None:
     with pytest.raises(Unauthenticated) as caught:
-        Tokens(TokenSources(token="one")).actor(header)
+        TokenTable(TokenSources(token="one")).actor(header)
     assert caught.value.message == f"{told} bearer token"
 
 
@@ -64,10 +64,10 @@ def test_sources_of_the_environment(tmp_path: Path) -> None:
     file = tmp_path / "tokens.json"
     file.write_text('{"act-file": "f"}', "utf-8")
     both = {f"{SERVER}TOKEN": "t", f"{SERVER}TOKENS_FILE": str(file), f"{SERVER}TOKENS_JSON": '{"act-json": "j"}'}
-    tokens = Tokens(TokenSources.of(both))
+    tokens = TokenTable(TokenSources.of(both))
     assert [actor_of(tokens, each) for each in "tfj"] == ["default", "act-file", None]
     del both[f"{SERVER}TOKENS_FILE"]
-    assert [actor_of(Tokens(TokenSources.of(both)), each) for each in "tfj"] == ["default", None, "act-json"]
+    assert [actor_of(TokenTable(TokenSources.of(both)), each) for each in "tfj"] == ["default", None, "act-json"]
     both[f"{SERVER}TOKENS_AWS_SECRET"] = "name"
     assert TokenSources.of(both) == TokenSources(secret="name")
     assert TokenSources.of(both, file) == TokenSources(token="t", file=file)
@@ -108,19 +108,19 @@ def test_the_secret_of_a_cloud_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     with mock_aws():
         client = boto3.client("secretsmanager")
         client.create_secret(Name="graph/tokens", SecretString='{"act-ana": "one"}')
-        tokens = Tokens(TokenSources(secret="graph/tokens"))
+        tokens = TokenTable(TokenSources(secret="graph/tokens"))
         assert actor_of(tokens, "one") == "act-ana"
         client.put_secret_value(SecretId="graph/tokens", SecretString='{"act-ana": "two"}')
         tokens.reload()
         assert (actor_of(tokens, "one"), actor_of(tokens, "two")) == (None, "act-ana")
         with pytest.raises(StoreUnavailable, match="'graph/other' cannot be read"):
-            Tokens(TokenSources(secret="graph/other"))
+            TokenTable(TokenSources(secret="graph/other"))
 
 
 def test_a_file_that_changes_counts_at_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = tmp_path / "tokens.json"
     file.write_text('{"act-ana": "first"}', "utf-8")
-    tokens = Tokens(TokenSources(file=file))
+    tokens = TokenTable(TokenSources(file=file))
     assert actor_of(tokens, "first") == "act-ana"
     file.write_text('{"act-ana": "second"}', "utf-8")
     assert (actor_of(tokens, "first"), actor_of(tokens, "second")) == (None, "act-ana")

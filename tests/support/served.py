@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from omnigraph.server.app import Observer, ServerApp, make_app
+from omnigraph.server.asgi_app import Observer, ServerApp, make_app
 from omnigraph.server.operation import Operation
 from omnigraph.server.operations import OPERATIONS
 from omnigraph.server.serve import GraphServer, bind

@@ -1,7 +1,8 @@
 """An answer that is written on a thread while the event loop sends it.
 
-Between the two is a queue of a few pieces: a writer that is faster than the client waits. A client that is gone, or takes
-nothing for too long, makes the next `write` fail, and the thread is free. What fits into the first piece is sent as a whole.
+Between the two is a queue of a few pieces: a writer that is faster than the client waits. A client that is gone, or
+takes nothing for too long, makes the next `write` fail, and the thread is free. What fits into the first piece is sent
+as a whole.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Asks the policy of a graph before the work of a request is counted and begun.
 
-The graph asks again when the work is done, and records what it allows. So only a refusal is recorded here, and the actions
-that no graph ever asks about.
+The graph asks again when the work is done, and records what it allows. So only a refusal is recorded here, and the
+actions that no graph ever asks about.
 """
 
 from __future__ import annotations

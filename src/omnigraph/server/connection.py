@@ -73,8 +73,8 @@ async def send_reply(request: Request, reply: Reply, stall_seconds: float) -> No
 
 
 async def _pass_over(request: Request) -> None:
-    """Take the rest of a body that nobody wants, for a while: a connection that is closed while it still brings something
-    is reset, and then the answer is lost on its way."""
+    """Take the rest of a body that nobody wants, for a while: a connection that is closed while it still brings
+    something is reset, and then the answer is lost on its way."""
     size = 0
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_PASSED_OVER_SECONDS):
@@ -88,8 +88,8 @@ async def _pass_over(request: Request) -> None:
 async def send_stream(
     request: Request, exchange: Exchange, stream: StreamedReply, stall_seconds: float, counter: Counter
 ) -> None:
-    """Send a stream piece by piece, and count its bytes. One that fails breaks the connection off, so that nobody takes a
-    part for the whole."""
+    """Send a stream piece by piece, and count its bytes. One that fails breaks the connection off, so that nobody takes
+    a part for the whole."""
     if stream.head.length is not None:
         stream.head.headers.append((b"content-length", b"%d" % stream.head.length))
     try:

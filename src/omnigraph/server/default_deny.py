@@ -1,4 +1,4 @@
-"""What holds on a server with tokens for a graph that has no policy of its own: whoever is known may read, and nothing else."""
+"""What holds on a server with tokens for a graph without a policy: whoever is known may read, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The HTTP connection of the server: uvicorn's, with limits that it lacks.
 
-Headers are bounded while they arrive, a connection that sends no whole request is closed, one that takes nothing is broken
-off, and a request can break off its connection.
+Headers are bounded while they arrive, a connection that sends no whole request is closed, one that takes nothing is
+broken off, and a request can break off its connection.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from omnigraph.errors import ResourceLimitExceeded
 from omnigraph.server.connection import ABORT
 from omnigraph.server.server_limits import ServerLimits
 from omnigraph.wire.problems import problem_of
-
 
 _NO_LINGERING = struct.pack("ii", 1, 0)
 

@@ -14,7 +14,7 @@ from omnigraph.server.default_deny import DefaultDeny
 from omnigraph.server.served_graph import ServedGraph
 from omnigraph.server.server_settings import GraphSettings, ServerSettings
 from omnigraph.server.stored_queries import StoredQueries
-from omnigraph.server.tokens import Tokens
+from omnigraph.server.tokens import TokenTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Opened:
     """
 
     graphs: Mapping[str, ServedGraph]
-    tokens: Tokens | None
+    tokens: TokenTable | None
     policy: Policy | None
     audit: AuditLog | None
     quarantined: Mapping[str, str]
@@ -41,7 +41,7 @@ def open_graphs(settings: ServerSettings) -> Opened:
         DeniedError: the settings would serve strangers, or could tell nobody apart.
         InputError: there is no graph that can be served.
     """
-    tokens = Tokens(settings.tokens) if settings.tokens.any else None
+    tokens = TokenTable(settings.tokens) if settings.tokens.any else None
     _require_clear_state(settings, tokens)
     policy = Policy.from_file(settings.policy, kind="server") if settings.policy is not None else None
     audit = AuditLog(settings.audit) if settings.audit is not None else None
@@ -70,7 +70,7 @@ def open_graphs(settings: ServerSettings) -> Opened:
     return Opened(graphs, tokens, policy, audit, quarantined)
 
 
-def _require_clear_state(settings: ServerSettings, tokens: Tokens | None) -> None:
+def _require_clear_state(settings: ServerSettings, tokens: TokenTable | None) -> None:
     has_policy = settings.policy is not None or any(each.policy is not None for each in settings.graphs)
     if tokens is not None and not len(tokens):
         raise DeniedError("the source of the tokens holds none", hint="give an actor a token")
@@ -86,7 +86,7 @@ def _require_clear_state(settings: ServerSettings, tokens: Tokens | None) -> Non
         )
 
 
-def _rules(given: GraphSettings, tokens: Tokens | None) -> Policy | None:
+def _rules(given: GraphSettings, tokens: TokenTable | None) -> Policy | None:
     if given.policy is not None:
         return Policy.from_file(given.policy, graph=given.id)
     return None if tokens is None else DefaultDeny()

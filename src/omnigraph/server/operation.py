@@ -1,8 +1,8 @@
 """What one route is: its path, its body, its answer, who may use it, and the function that does the work.
 
-The tables in `operations/` are tuples of these. `app.py` serves them, `openapi.py` describes them; neither knows what they do.
-A function gets a `Call` and gives an answer: a value that becomes JSON, or one of the classes below. It runs on a thread,
-so it may block; it must not touch the web framework.
+The tables in `operations/` are tuples of these. `asgi_app.py` serves them, `openapi.py` describes them; neither knows
+what they do. A function gets a `Call` and gives an answer: a value that becomes JSON, or one of the classes below. It
+runs on a thread, so it may block; it must not touch the web framework.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """An answer that is written while it is sent. A failure before the first byte is an error answer as ever; a later one
-    breaks the connection, so that nobody takes a part for the whole.
+    """An answer that is written while it is sent. A failure before the first byte is an error answer as ever; a later
+    one breaks the connection, so that nobody takes a part for the whole.
 
     Attributes:
         write: writes everything to a file that blocks while the client does not read.
@@ -102,7 +102,7 @@ class Pieces:
 
 Answer: TypeAlias = Content | Streamed | Pieces | msgspec.Struct | Mapping[str, Any]
 
-#: Where the work of an operation is done: with the reads, with the writes, or on a thread of its own as long as it streams.
+#: Where the work of an operation is done: with the reads, with the writes, or on a thread of its own while it streams.
 Pool: TypeAlias = Literal["read", "write", "stream"]
 
 
@@ -123,7 +123,7 @@ class Operation:
         media_types: other forms in which the answer can be had.
         pool: where it runs.
         admitted: counted among the running writes of its actor.
-        writes: whether one call writes, where the path does not say it; such a call runs with the writes and is counted.
+        writes: whether one call writes, where the path does not say it; such a call runs with the writes, counted.
         weight: bytes that admission counts for a call; by default those of the body.
         body_limit: most bytes of the body.
         statuses: statuses of errors that it can answer with, besides those that every operation has.

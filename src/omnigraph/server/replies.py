@@ -13,7 +13,7 @@ import zstandard
 from omnigraph import limits
 from omnigraph.server.asgi import by_preference
 from omnigraph.server.operation import Content
-from omnigraph.wire.problems import Problem
+from omnigraph.wire.problems import ErrorReply
 
 _JSON = b"application/json"
 _ZSTD_LEVEL, _GZIP_LEVEL, _GZIP_BITS = 3, 5, 31
@@ -65,7 +65,7 @@ def reply_of(answer: object, encoding: str | None) -> Reply:
     return _packed(reply, encoding) if answer.compressible else reply
 
 
-def reply_of_problem(problem: Problem) -> Reply:
+def reply_of_problem(problem: ErrorReply) -> Reply:
     return Reply(problem.status, [(b"content-type", _JSON), *as_headers(problem.headers)], problem.body())
 
 

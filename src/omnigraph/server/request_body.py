@@ -1,7 +1,7 @@
 """Reads the body of a request within its limit, and makes the operation's class of it.
 
-Whatever a client sends, the answer is an error of the client: too long, too slow, too deep, not UTF-8, not JSON, another
-shape. Compressed bodies are counted after they are unpacked.
+Whatever a client sends, the answer is an error of the client: too long, too slow, too deep, not UTF-8, not JSON,
+another shape. Compressed bodies are counted after they are unpacked.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The log of a server: a line of JSON for each request and for each record of the loggers ``omnigraph.*``.
 
-Nobody waits for whoever reads the log: records stand in a bounded queue, and a thread writes them. If the reader stops, the
-newest records are dropped, and their number is logged later. A record names ids, operations and times: never a token, the
-text of a query, or a parameter.
+Nobody waits for whoever reads the log: records stand in a bounded queue, and a thread writes them. If the reader stops,
+the newest records are dropped, and their number is logged later. A record names ids, operations and times: never a
+token, the text of a query, or a parameter.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Finds the operation of a method and a path below a graph.
 
-A path is split before it is decoded, so an encoded slash never makes two segments of one. A segment that is written out in
-the table goes before one that is a name in braces, and there is no way back: ``DELETE /branches/merge`` is a wrong method.
+A path is split before it is decoded, so an encoded slash never makes two segments of one. A segment that is written out
+in the table goes before one that is a name in braces, and there is no way back: ``DELETE /branches/merge`` is a wrong
+method.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 import uvicorn
 
 from omnigraph.errors import InputError
-from omnigraph.server.app import ServerApp, make_app
+from omnigraph.server.asgi_app import ServerApp, make_app
 from omnigraph.server.http_protocol import http_protocol
 from omnigraph.server.operation import Operation
 from omnigraph.server.operations import OPERATIONS
@@ -26,7 +26,7 @@ from omnigraph.server.traces import traces_for
 #: Connections that the system keeps until they are accepted.
 _BACKLOG = 2048
 
-#: How long a thread that computes keeps the interpreter from the event loop; Python's own 5 ms are felt by every request.
+#: How long a thread that computes keeps the interpreter from the event loop; Python's 5 ms are felt by every request.
 _SWITCH_SECONDS = 0.001
 
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""`ServedOperation`: an operation of the tables with what is worked out once: how to read its parameters and its body."""
+"""`ServedOperation`: an operation with what is worked out once: how to read its parameters and its body."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class ServerLimits:
     header_bytes: int = limits.HEADER_BYTES
 
     def with_environment(self, environment: Mapping[str, str]) -> ServerLimits:
-        """The same with what the environment says. A value that is no number from 1 on changes nothing, and is logged."""
+        """The same with what the environment says. A value that is no number from 1 on changes nothing."""
         changes: dict[str, int] = {}
         for variable, name in VARIABLES.items():
             text = environment.get(variable, "").strip()

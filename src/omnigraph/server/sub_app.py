@@ -1,5 +1,5 @@
-"""An ASGI application of its own below each graph, such as ``/graphs/{id}/mcp``. It is called for somebody whose token was
-checked, and finds the graph in the hands of that actor in its scope."""
+"""An ASGI application of its own below each graph, such as ``/graphs/{id}/mcp``. It is called for somebody whose token
+was checked, and finds the graph in the hands of that actor in its scope."""
 
 from __future__ import annotations
 

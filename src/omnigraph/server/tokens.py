@@ -1,7 +1,7 @@
 """Who may knock: the tokens of a server, and the actor that each of them stands for.
 
-Only hashes are kept. A token that is presented is hashed and compared with every entry, so the time tells nothing. A file is
-looked at whenever a token is: what changed in it counts from then on, and one that became wrong changes nothing.
+Only hashes are kept. A token that is presented is hashed and compared with every entry, so the time tells nothing. A
+file is looked at whenever a token is: what changed in it counts from then on; one that became wrong changes nothing.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class TokenSources:
         return _hashed(pairs)
 
 
-class Tokens:
+class TokenTable:
     """The tokens that hold now."""
 
     def __init__(self, sources: TokenSources) -> None:

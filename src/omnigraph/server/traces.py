@@ -1,7 +1,7 @@
 """OpenTelemetry traces: a span for each request. Nothing of it is imported unless traces are wanted.
 
-A span names the operation, the graph and the status; never the actor, a query or a parameter. Where spans go is said by the
-variables of OpenTelemetry, such as ``OTEL_EXPORTER_OTLP_ENDPOINT``.
+A span names the operation, the graph and the status; never the actor, a query or a parameter. Where spans go is said
+by the variables of OpenTelemetry, such as ``OTEL_EXPORTER_OTLP_ENDPOINT``.
 """
 
 from __future__ import annotations

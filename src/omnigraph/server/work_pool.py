@@ -3,8 +3,8 @@
 A pool is bounded twice: by its threads, and by how many requests may wait for one. A job that turns into a long stream
 leaves the pool with its thread, and another thread takes the place.
 
-Short jobs are done by one thread after the other: threads that all compute in Python only take the interpreter from each
-other, which costs more than the job. As soon as jobs do not end quickly, more threads help.
+Short jobs are done by one thread after the other: threads that all compute in Python only take the interpreter from
+each other, which costs more than the job. As soon as jobs do not end quickly, more threads help.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ _OPEN = (ExternalBlobUnavailable,)
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ErrorReply:
     """An error as an answer.
 
     Attributes:
@@ -114,7 +114,7 @@ class Problem:
         return msgspec.json.encode(self.envelope)
 
 
-def problem_of(error: BaseException, request_id: str | None = None) -> Problem:
+def problem_of(error: BaseException, request_id: str | None = None) -> ErrorReply:
     """The answer for an error. One that is none of ours is told like a bug of ours.
 
     Args:
@@ -131,7 +131,7 @@ def problem_of(error: BaseException, request_id: str | None = None) -> Problem:
             envelope |= _DETAILS[kind](details)
             break
     envelope["problem"] = {"code": told.code, "message": message, "hint": hint, "details": details}
-    return Problem(status, envelope, {"retry-after": str(RETRY_AFTER_SECONDS)} if status == 429 else {})
+    return ErrorReply(status, envelope, {"retry-after": str(RETRY_AFTER_SECONDS)} if status == 429 else {})
 
 
 def status_of(error: OmniGraphError) -> tuple[int, str | None]:

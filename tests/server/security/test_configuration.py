@@ -11,7 +11,7 @@ import pytest
 from omnigraph.errors import OmniGraphError
 from omnigraph.policy.access_policy import Policy
 from omnigraph.server.server_file import read_server_file
-from omnigraph.server.tokens import Tokens, TokenSources
+from omnigraph.server.tokens import TokenTable, TokenSources
 from tests.support.light_python import run_module
 
 _LEVELS = "".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]\n" for n in range(1, 12))
@@ -53,7 +53,7 @@ def test_a_bomb_is_no_policy_and_no_settings(tmp_path: Path, name: str) -> None:
 )  # fmt: skip
 def test_wrong_tokens_are_no_tokens_and_are_not_told(text: str) -> None:
     with pytest.raises(OmniGraphError) as failed:
-        Tokens(TokenSources(text=text))
+        TokenTable(TokenSources(text=text))
     assert '"t"' not in str(failed.value) and "'t'" not in str(failed.value)
 
 

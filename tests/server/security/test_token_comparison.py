@@ -12,16 +12,16 @@ import omnigraph.server.tokens as tokens
 
 
 def comparison_problems(source: str) -> list[str]:
-    """What is wrong in a class `Tokens` with a method `actor`."""
+    """What is wrong in a class `TokenTable` with a method `actor`."""
     found = [
         method
         for each in ast.walk(ast.parse(source))
-        if isinstance(each, ast.ClassDef) and each.name == "Tokens"
+        if isinstance(each, ast.ClassDef) and each.name == "TokenTable"
         for method in each.body
         if isinstance(method, ast.FunctionDef) and method.name == "actor"
     ]
     if len(found) != 1:
-        return ["there is no method Tokens.actor"]
+        return ["there is no method TokenTable.actor"]
     loops = [each for each in ast.walk(found[0]) if isinstance(each, ast.For)]
     inside = [node for loop in loops for node in ast.walk(loop)]
     problems = []
@@ -44,7 +44,7 @@ def test_every_token_is_compared_in_constant_time() -> None:
 
 
 RIGHT = """
-class Tokens:
+class TokenTable:
     def actor(self, header):
         presented = hashlib.sha256(header).digest()
         found = None
@@ -63,7 +63,7 @@ class Tokens:
         ("hmac.compare_digest(known, presented)", "known == presented"),
         ("hashlib.sha256(header).digest()", "header"),
         ("found = None\n", "found = None\n        if presented in self._actors: return found\n"),
-        ("class Tokens", "class Others"),
+        ("class TokenTable", "class Others"),
     ],
 )
 def test_a_planted_shortcut_is_found(old: str, new: str) -> None:

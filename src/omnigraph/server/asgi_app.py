@@ -1,7 +1,8 @@
 """The server as an ASGI application: `make_app`.
 
-Every request goes the same way: token, graph, route, body, then a thread (`request_work.py`), then the answer. The event
-loop itself only moves bytes; whatever may wait for a disk is done by threads. What operations do is in `operations/`.
+Every request goes the same way: token, graph, route, body, then a thread (`request_work.py`), then the answer. The
+event loop itself only moves bytes; whatever may wait for a disk is done by threads. What operations do is in
+`operations/`.
 """
 
 from __future__ import annotations
