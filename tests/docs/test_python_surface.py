@@ -160,7 +160,7 @@ def test_a_value_of_the_wrong_kind_is_refused_in_one_sentence(people: Path, tmp_
 
 
 def test_the_front_door_lists_its_names_and_nothing_of_the_house() -> None:
-    assert [name for name in dir(og) if not name.startswith("__")] == sorted([*og.__all__, "spark"])
+    assert [name for name in dir(og) if not name.startswith("__")] == sorted([*og.__all__, "aio", "spark"])
 
 
 def test_a_notebook_shows_values_as_text(people: Path) -> None:

@@ -30,6 +30,10 @@ INTERNAL = {
     "PlanLine.step": "the same",
     "Diff.changes_of": "changes of one table in the form of the storage",
     "ChangeBatch.rows": "the same",
+    "Commit.parts": "which rows of a version belong to a commit that was published with others",
+    "Pin.derived": "the same",
+    "RemoteDiff.changes_of": "not offered",
+    "RemoteCommitChanges.changes_of": "not offered",
 }
 #: Types of arguments that are a choice of words.
 CHOICES = {
@@ -45,7 +49,7 @@ CHOICES = {
 }
 
 #: Public names that are no types reached from annotations: functions, the module, the root of errors, type aliases.
-FUNCTIONS = {"embed_file", "init", "open", "clone", "backup", "relocate"}
+FUNCTIONS = {"new_commit_id", "embed_file", "init", "open", "clone", "backup", "relocate"}
 BESIDES = {*FUNCTIONS, "errors", "OmniGraphError", "ProgressListener", "SchemaWarning", *CHOICES}
 
 

@@ -61,10 +61,10 @@ MAY_KNOW: dict[str, set[str]] = {
     "wire": INSIDE | ROOMS_OF_GRAPH | {"graph"},
     "server": INSIDE | ROOMS_OF_GRAPH | {"policy", "graph", "wire", FRONT_DOOR},
     # a graph behind a server, with the verbs of `graph`
-    "client": INSIDE | ROOMS_OF_GRAPH | {"graph", "wire", "policy", FRONT_DOOR},
+    "client": INSIDE | ROOMS_OF_GRAPH | {"graph", "wire", "policy"},
     "aio": {"client"},
     # tools for agents, over a graph here or behind a server; hangs itself into the server
-    "mcp": BASE | {"logs", "policy", "wire", "server", "client", FRONT_DOOR},
+    "mcp": BASE | {"logs", "policy", "history", "wire", "server", "client", FRONT_DOOR},
     # the command line
     "cli": BASE | {"graph", FRONT_DOOR, "spark", "mcp", "server", "client"},
     "__main__": {"cli"},

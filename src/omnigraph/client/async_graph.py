@@ -15,7 +15,7 @@ from omnigraph import ids, limits
 from omnigraph.client import change_calls, control_calls, read_calls, schema_calls, write_calls
 from omnigraph.client.async_connection import AsyncConnection
 from omnigraph.client.change_calls import DiffHead, DiffRequestForm
-from omnigraph.client.read_calls import BlobHead
+from omnigraph.client.read_calls import BlobHead, StateHead
 from omnigraph.client.remote_state import KnownState, changes_in, counted, part_of, table_of_changes
 from omnigraph.client.verbs import async_verb, not_offered
 from omnigraph.client.wire_call import LineSplitter
@@ -218,7 +218,9 @@ class AsyncRemoteSchema:
 class AsyncRemoteSnapshot(KnownState):
     """One consistent state of a graph behind a server, for coroutines; see `RemoteSnapshot`."""
 
-    _connection: AsyncConnection
+    def __init__(self, connection: AsyncConnection, head: StateHead) -> None:
+        super().__init__(head)
+        self._connection = connection
 
     async def arrow(self, type_name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Rows of a type as an Arrow table, as they are stored; see `Snapshot.arrow`."""
@@ -231,7 +233,7 @@ class AsyncRemoteSnapshot(KnownState):
         address = read_calls.blob_address(self._head, pin.table_key, id, property)
         head = await self._connection.run(read_calls.blob_head(address))
         selector = (pin.table_key.partition(":")[2], dict(address)["id"], property)
-        return AsyncRemoteBlob(self, selector, head, address)
+        return AsyncRemoteBlob(self._connection, self, selector, head, address)
 
     reader = not_offered("reader", "read the rows with arrow(type), some columns at a time")
     dataset = not_offered("dataset", "read the rows with arrow(type)")
@@ -242,6 +244,7 @@ class AsyncRemoteBlob:
 
     def __init__(
         self,
+        connection: AsyncConnection,
         snapshot: AsyncRemoteSnapshot,
         selector: tuple[str, str, str],
         head: BlobHead,
@@ -251,7 +254,7 @@ class AsyncRemoteBlob:
         self.type, self.id, self.property = selector
         self.kind = "managed" if head.uri is None else "external"
         self.etag, self.uri = head.etag, head.uri
-        self._connection = snapshot._connection
+        self._connection = connection
         self._head, self._address = head, address
 
     @property

@@ -202,7 +202,7 @@ def rows_of(state: StateHead, table_key: str, columns: Sequence[str] | None) -> 
         "columns": None if columns is None else given.texts(columns, "columns"),
         "at": state.commit_id,
     }
-    return WireCall("POST", "/rows", TableReader, content=content, accept=ARROW)
+    return WireCall("POST", "/rows", RowsReader, content=content, accept=ARROW)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +264,7 @@ def _etag(head: AnswerHead) -> str | None:
 # --- answers in Arrow
 
 
-class TableReader:
+class RowsReader:
     """Reads an answer that is an Arrow stream. What it holds lies in the bytes that came, without a copy."""
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from omnigraph import ids
 from omnigraph.client import change_calls, control_calls, read_calls, schema_calls, write_calls
 from omnigraph.client.change_calls import DiffHead, DiffRequestForm
-from omnigraph.client.read_calls import BlobHead
+from omnigraph.client.read_calls import BlobHead, StateHead
 from omnigraph.client.remote_state import ArrivingFile, KnownState, changes_in, counted, part_of, table_of_changes
 from omnigraph.client.server_connection import Connection
 from omnigraph.client.verbs import not_offered, refusal, verb
@@ -268,7 +268,9 @@ class RemoteSnapshot(KnownState):
     """One consistent state of a graph behind a server. It does not change, whatever is committed meanwhile; a cleanup
     may take it away, because a server keeps nothing for a client."""
 
-    _connection: Connection
+    def __init__(self, connection: Connection, head: StateHead) -> None:
+        super().__init__(head)
+        self._connection = connection
 
     def arrow(self, type_name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Rows of a type as an Arrow table, as they are stored; see `Snapshot.arrow`."""
@@ -287,7 +289,7 @@ class RemoteSnapshot(KnownState):
         address = read_calls.blob_address(self._head, pin.table_key, id, property)
         head = self._connection.run(read_calls.blob_head(address))
         selector = (pin.table_key.partition(":")[2], dict(address)["id"], property)
-        return RemoteBlob(self, selector, head, address)
+        return RemoteBlob(self._connection, self, selector, head, address)
 
     dataset = not_offered("dataset", "read the rows with arrow(type)")
 
@@ -300,6 +302,7 @@ class RemoteBlob(Blob):
 
     def __init__(
         self,
+        connection: Connection,
         snapshot: RemoteSnapshot,
         selector: tuple[str, str, str],
         head: BlobHead,
@@ -309,7 +312,7 @@ class RemoteBlob(Blob):
         self.type, self.id, self.property = selector
         self.kind = "managed" if head.uri is None else "external"
         self.etag, self.uri = head.etag, head.uri
-        self._connection = snapshot._connection
+        self._connection = connection
         self._head, self._address = head, address
         self._elsewhere = None if head.uri is None else ExternalBytes(head.uri)
 

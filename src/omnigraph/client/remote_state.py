@@ -24,10 +24,7 @@ from omnigraph.storage.metadata.manifest import Pin
 class KnownState:
     """One consistent state of a graph behind a server. It does not change, whatever is committed meanwhile."""
 
-    _connection: Any
-
-    def __init__(self, connection: Any, head: StateHead) -> None:
-        self._connection = connection
+    def __init__(self, head: StateHead) -> None:
         self._head = head
 
     @property

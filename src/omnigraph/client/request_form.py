@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import httpx2
 import msgspec
 
-from omnigraph import __version__, limits
+from omnigraph import limits
 from omnigraph.client.address import ServerAddress
 from omnigraph.client.patience import Lost, Refused, of_foreign
 from omnigraph.client.wire_call import AnswerHead, WireCall
 from omnigraph.errors import GraphClosed, ReadOnly
+from omnigraph.wire import CONTRACT_VERSION
 from omnigraph.wire.problems import error_of
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class ConnectionSettings:
 
     def client_arguments(self) -> dict[str, Any]:
         """For `httpx2.Client` and `httpx2.AsyncClient`. Redirects are not followed: they would take the token along."""
-        headers = {"user-agent": f"omnigraph/{__version__}"}
+        headers = {"user-agent": f"omnigraph-client ({CONTRACT_VERSION})"}
         if self.address.root.startswith(("http://127.", "http://localhost", "http://[::1]")):
             headers["accept-encoding"] = "identity"  # packing costs more than the bytes
         if self.token is not None:
