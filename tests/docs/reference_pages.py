@@ -153,8 +153,26 @@ SETTINGS = {
         "Bases below which blobs may lie outside of a graph: absolute paths, `file://` and `s3://` addresses with "
         "blanks between them; see [blobs.md](blobs.md).",
     ),
+    "OMNIGRAPH_BEARER_TOKEN": ("none", "Token for a graph behind a server, when `og.open` is given none."),
     "OMNIGRAPH_HOME": ("~/.omnigraph", "Folder of `config.yaml`, which the command line reads."),
     "OMNIGRAPH_PROFILE": ("none", "Profile of `config.yaml` that the command line uses, unless an address is given."),
+    "OMNIGRAPH_BASE_URL": ("none", "Server that `omnigraph mcp` is a bridge to, when nothing else names a graph."),
+    "OMNIGRAPH_GRAPH_ID": ("none", "Which graph of that server."),
+    "OMNIGRAPH_TOKEN": ("none", "Token of `omnigraph mcp` for a graph behind a server; before all other tokens."),
+    "OMNIGRAPH_DEFAULT_BRANCH": (
+        "main",
+        "Branch that agents of `omnigraph mcp` read, begin from and merge into; see [mcp.md](mcp.md).",
+    ),
+    "OMNIGRAPH_MCP_BRANCH": (
+        "agent/{actor}",
+        "Branch that agents write to, for `omnigraph mcp` and a server: a name, with `{actor}` for the actor, or "
+        "`direct`; see [mcp.md](mcp.md).",
+    ),
+    "OMNIGRAPH_MCP_ORIGINS": ("none", "Pages that may call the tools of a server in a browser; blanks between them."),
+    "OMNIGRAPH_MCP_HOSTS": (
+        "none",
+        "Names under which the tools of a server without tokens may be called, besides those of this machine.",
+    ),
     "OMNIGRAPH_FAILPOINTS": ("none", "Makes named places fail or stop. For tests of crashes only."),
     "OMNIGRAPH_EMBED_PROVIDER": (
         "openai-compatible",

@@ -15,7 +15,6 @@ import pytest
 
 import omnigraph as og
 from omnigraph import limits
-from omnigraph.mcp import server_app
 from omnigraph.mcp.hosted_surroundings import HostedSurroundings
 from omnigraph.mcp.server_app import mcp_sub_app
 from omnigraph.mcp.store_surroundings import StoreSurroundings
@@ -213,7 +212,7 @@ def test_pages_of_strangers_are_refused(server: Served, monkeypatch: pytest.Monk
         assert (refused.status_code, refused.json()["code"]) == (403, "forbidden"), origin
     for origin in ("http://localhost:3000", "http://127.0.0.1:5173", "http://[::1]:1"):
         assert post(server, "token-ana", OPENING, {"Origin": origin}).status_code == 200
-    monkeypatch.setenv(server_app.ORIGINS_VARIABLE, "https://app.example https://other.example")
+    monkeypatch.setenv("OMNIGRAPH_MCP_ORIGINS", "https://app.example https://other.example")
     assert post(server, "token-ana", OPENING, {"Origin": "https://app.example"}).status_code == 200
 
 
@@ -224,8 +223,8 @@ def test_a_server_without_tokens_answers_to_names_of_this_machine_only(
         assert post(open_server, None, OPENING).status_code == 200
         assert post(open_server, None, OPENING, {"Host": f"localhost:{open_server.port}"}).status_code == 200
         rebound = post(open_server, None, OPENING, {"Host": "evil.example"})
-        assert (rebound.status_code, server_app.HOSTS_VARIABLE in rebound.json()["error"]) == (403, True)
-        monkeypatch.setenv(server_app.HOSTS_VARIABLE, "graph.internal")
+        assert (rebound.status_code, "OMNIGRAPH_MCP_HOSTS" in rebound.json()["error"]) == (403, True)
+        monkeypatch.setenv("OMNIGRAPH_MCP_HOSTS", "graph.internal")
         assert post(open_server, None, OPENING, {"Host": "graph.internal:8080"}).status_code == 200
 
 

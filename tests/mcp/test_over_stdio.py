@@ -16,6 +16,7 @@ import omnigraph as og
 from omnigraph.mcp.server_app import mcp_sub_app
 from omnigraph.mcp.tools import TOOLS
 from tests.mcp.agents import ADD, COUNT, EXECUTABLE, Agent, make_graph, talk
+from tests.support.command_line import CommandLine
 from tests.support.served import served
 
 
@@ -50,9 +51,8 @@ def test_a_store_is_served_with_its_stored_queries(place: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "environment", "branch"),
     [
-        (["--branch", "direct"], {}, "dev"),
+        (["--branch", "direct"], {"OMNIGRAPH_MCP_BRANCH": "review/x"}, "dev"),
         ([], {"OMNIGRAPH_MCP_BRANCH": "tasks/{actor}"}, "tasks/anonymous"),
-        (["--branch", "review/x"], {"OMNIGRAPH_MCP_BRANCH": "direct"}, "review/x"),
     ],
 )
 def test_the_branch_can_be_chosen(
@@ -105,25 +105,23 @@ def test_nothing_but_the_protocol_is_on_the_standard_output(place: Path) -> None
     assert answers[2]["result"]["structuredContent"]["status"] == "ok"
 
 
-@pytest.mark.parametrize(
-    ("words", "environment", "said"),
-    [
-        (["missing.omni"], {}, "missing.omni"),
-        (["people.omni", "--branch", "a b"], {}, "'a b'"),
-        (["people.omni", "--queries", "nope.gq"], {}, "nope.gq does not exist"),
-        ([], {"OMNIGRAPH_BASE_URL": "http://127.0.0.1:1"}, "OMNIGRAPH_GRAPH_ID"),
-        (["http://127.0.0.1:1/graphs/x", "--queries", "stored.gq"], {}, "--queries is for a store"),
-    ],
-)
-def test_a_wrong_command_says_what_to_do(
-    place: Path, words: list[str], environment: Mapping[str, str], said: str
-) -> None:
-    server = command(place.parent, *words, **environment)
-    ended = subprocess.run(
-        [server.command, *server.args], cwd=server.cwd, env=server.env, input=b"", capture_output=True, timeout=60
-    )
-    assert ended.returncode != 0 and ended.stdout == b""
-    assert said in ended.stderr.decode()
+WRONG = {
+    "missing.omni": "missing.omni",
+    "people.omni --branch a//b": "'a//b'",
+    "people.omni --queries nope.gq": "nope.gq does not exist",
+    "--server http://127.0.0.1:1 --graph x --queries stored.gq": "--queries is for a store",
+    "": "OMNIGRAPH_GRAPH_ID",
+}
+
+
+def test_a_wrong_command_says_what_to_do(place: Path) -> None:
+    server = command(place.parent, OMNIGRAPH_BASE_URL="http://127.0.0.1:1")
+    shell = CommandLine(place.parent, server.env or {})
+    for ended, (words, said) in zip(
+        shell.run_all([["mcp", *each.split()] for each in WRONG]), WRONG.items(), strict=True
+    ):
+        assert (ended.code != 0, ended.out) == (True, ""), words
+        assert said in ended.err, (words, ended.err)
 
 
 def test_a_graph_behind_a_server_is_served_under_the_name_of_the_token(tmp_path: Path) -> None:

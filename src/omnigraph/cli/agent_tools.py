@@ -19,15 +19,6 @@ if TYPE_CHECKING:
     from omnigraph.mcp.agent_branch import AgentBranch
     from omnigraph.mcp.desk import Surroundings
 
-#: Settings that other bridges to such a server have too.
-_BASE_URL = "OMNIGRAPH_BASE_URL"
-_GRAPH_ID = "OMNIGRAPH_GRAPH_ID"
-_TOKEN = "OMNIGRAPH_TOKEN"
-_BASE_BRANCH = "OMNIGRAPH_DEFAULT_BRANCH"
-
-#: Whether the agent gets a branch of its own, and which.
-_BRANCH = "OMNIGRAPH_MCP_BRANCH"
-
 
 def register_mcp(app: typer.Typer) -> None:
     @command(app, "mcp", Accepts.WRITE)
@@ -70,20 +61,21 @@ def register_mcp(app: typer.Typer) -> None:
 def _address(cli: Invocation, uri: str | None) -> Address:
     """The graph that is meant; the environment names it when nothing else does."""
     flags = cli.flags
-    base = os.environ.get(_BASE_URL, "").strip()
+    base = os.environ.get("OMNIGRAPH_BASE_URL", "").strip()
     if not base or any((uri, flags.server, flags.store, flags.profile)):
         return cli.address(uri, how="its address")
-    graph = flags.graph or os.environ.get(_GRAPH_ID, "").strip()
+    graph = flags.graph or os.environ.get("OMNIGRAPH_GRAPH_ID", "").strip()
     if not graph:
-        raise UsageError(f"{_BASE_URL} names a server; which of its graphs?", hint=f"set {_GRAPH_ID}, or pass --graph")
+        hint = "set OMNIGRAPH_GRAPH_ID, or pass --graph"
+        raise UsageError("OMNIGRAPH_BASE_URL names a server; which of its graphs?", hint=hint)
     return Address(served_uri(base.rstrip("/"), graph))
 
 
 def _branch(asked: str | None, actor: str | None) -> AgentBranch:
     from omnigraph.mcp.agent_branch import AgentBranch
 
-    wanted = asked if asked is not None else os.environ.get(_BRANCH)
-    return AgentBranch.of(wanted, actor, os.environ.get(_BASE_BRANCH))
+    wanted = asked if asked is not None else os.environ.get("OMNIGRAPH_MCP_BRANCH")
+    return AgentBranch.of(wanted, actor, os.environ.get("OMNIGRAPH_DEFAULT_BRANCH"))
 
 
 def _opened(cli: Invocation, address: Address) -> Graph:
@@ -96,7 +88,7 @@ def _opened(cli: Invocation, address: Address) -> Graph:
 def _token(cli: Invocation, address: Address) -> str | None:
     from omnigraph.cli.credentials import token_for
 
-    return os.environ.get(_TOKEN, "").strip() or token_for(address.uri, cli.config)
+    return os.environ.get("OMNIGRAPH_TOKEN", "").strip() or token_for(address.uri, cli.config)
 
 
 def _actor_of(cli: Invocation, address: Address) -> str | None:

@@ -39,12 +39,6 @@ PATH = "mcp"
 
 #: Names a branch for the writes of one client, or ``direct``; see `AgentBranch`.
 BRANCH_HEADER = "omnigraph-mcp-branch"
-BRANCH_VARIABLE = "OMNIGRAPH_MCP_BRANCH"
-
-#: Addresses of pages that may call this from a browser, and names under which a server without tokens may be called,
-#: with blanks between them, besides those of this machine.
-ORIGINS_VARIABLE = "OMNIGRAPH_MCP_ORIGINS"
-HOSTS_VARIABLE = "OMNIGRAPH_MCP_HOSTS"
 
 _VISIT = "omnigraph.mcp.visit"
 _METHODS = ("POST", "DELETE")
@@ -130,7 +124,7 @@ def _visit(caller: SubRequest, headers: dict[str, str], gone: threading.Event, w
         "max_bytes": allowed.result_bytes,
         "is_cancelled": gone.is_set,
     }
-    setting = headers.get(BRANCH_HEADER) or os.environ.get(BRANCH_VARIABLE)
+    setting = headers.get(BRANCH_HEADER) or os.environ.get("OMNIGRAPH_MCP_BRANCH")
     desk = Desk(
         caller.graph,
         HostedSurroundings(caller, budget),
@@ -247,19 +241,19 @@ def _require_known_origin(headers: dict[str, str], *, has_tokens: bool) -> None:
     name that was called is checked too.
     """
     origin = headers.get("origin")
-    if origin is not None and not (_is_here(urlsplit(origin).hostname) or origin in _listed(ORIGINS_VARIABLE)):
+    if origin is not None and not (_is_here(urlsplit(origin).hostname) or origin in _known_pages()):
         raise DeniedError(
             f"pages from {origin[:200]!r} may not call this server",
-            hint=f"its operator can allow them in {ORIGINS_VARIABLE}",
+            hint="its operator can allow them in OMNIGRAPH_MCP_ORIGINS",
         )
     if has_tokens:
         return
     host = headers.get("host", "")
     name = urlsplit(f"//{host}").hostname
-    if not (_is_here(name) or {host, name} & _listed(HOSTS_VARIABLE)):
+    if not (_is_here(name) or {host, name} & _known_names()):
         raise DeniedError(
             f"a server without tokens is not called as {host[:200]!r}",
-            hint=f"its operator can allow that in {HOSTS_VARIABLE}, or configure tokens",
+            hint="its operator can allow that in OMNIGRAPH_MCP_HOSTS, or configure tokens",
         )
 
 
@@ -273,5 +267,11 @@ def _is_here(host: str | None) -> bool:
         return False
 
 
-def _listed(variable: str) -> frozenset[str | None]:
-    return frozenset(os.environ.get(variable, "").split())
+def _known_pages() -> frozenset[str]:
+    """Addresses of pages that may call this from a browser."""
+    return frozenset(os.environ.get("OMNIGRAPH_MCP_ORIGINS", "").split())
+
+
+def _known_names() -> frozenset[str | None]:
+    """Names under which a server without tokens may be called, besides those of this machine."""
+    return frozenset(os.environ.get("OMNIGRAPH_MCP_HOSTS", "").split())
