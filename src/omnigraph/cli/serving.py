@@ -49,6 +49,7 @@ def register_serve(app: typer.Typer) -> None:
         try:
             from dataclasses import replace
 
+            from omnigraph.mcp.server_app import mcp_sub_app
             from omnigraph.server.serve import serve as serve_graphs
             from omnigraph.server.server_file import graphs_at, read_server_file
             from omnigraph.server.server_limits import ServerLimits
@@ -81,7 +82,7 @@ def register_serve(app: typer.Typer) -> None:
             unauthenticated=unauthenticated or _is_set("OMNIGRAPH_UNAUTHENTICATED"),
             require_all_graphs=require_all_graphs or _is_set("OMNIGRAPH_REQUIRE_ALL_GRAPHS"),
         )
-        serve_graphs(settings, say=_say)
+        serve_graphs(settings, sub_apps=(mcp_sub_app(),), say=_say)
 
 
 def _is_set(name: str) -> bool:
