@@ -64,13 +64,13 @@ def register_serve(app: typer.Typer) -> None:
             raise UsageError("a server is told what to serve by PATHs or by --config", hint="give one of them")
         if config is not None and (policy is not None or queries is not None):
             raise UsageError("--policy and --queries belong to PATHs", hint="name them for each graph in the file")
-        environment = os.environ
+        environment = _environment()
         if config is not None:
             settings = read_server_file(config, environment)
         else:
             settings = ServerSettings(
                 graphs_at(paths or (), policy, queries),
-                bind=environment.get("OMNIGRAPH_BIND", "").strip() or DEFAULT_BIND,
+                bind=environment["OMNIGRAPH_BIND"].strip() or DEFAULT_BIND,
                 tokens=TokenSources.of(environment),
                 limits=ServerLimits().with_environment(environment),
             )
@@ -79,14 +79,33 @@ def register_serve(app: typer.Typer) -> None:
             bind=bind or settings.bind,
             tokens=settings.tokens if tokens is None else TokenSources.of(environment, tokens),
             audit=audit or settings.audit,
-            unauthenticated=unauthenticated or _is_set("OMNIGRAPH_UNAUTHENTICATED"),
-            require_all_graphs=require_all_graphs or _is_set("OMNIGRAPH_REQUIRE_ALL_GRAPHS"),
+            unauthenticated=unauthenticated or _is_set(environment["OMNIGRAPH_UNAUTHENTICATED"]),
+            require_all_graphs=require_all_graphs or _is_set(environment["OMNIGRAPH_REQUIRE_ALL_GRAPHS"]),
         )
         serve_graphs(settings, sub_apps=(mcp_sub_app(),), say=_say)
 
 
-def _is_set(name: str) -> bool:
-    return os.environ.get(name, "").strip().lower() not in ("", "0", "false")
+def _environment() -> dict[str, str]:
+    """What the environment says to a server; blank where it says nothing."""
+    return {
+        name: os.environ.get(name, "")
+        for name in (
+            "OMNIGRAPH_BIND",
+            "OMNIGRAPH_UNAUTHENTICATED",
+            "OMNIGRAPH_REQUIRE_ALL_GRAPHS",
+            "OMNIGRAPH_QUERY_TIMEOUT_MS",
+            "OMNIGRAPH_PER_ACTOR_INFLIGHT_MAX",
+            "OMNIGRAPH_PER_ACTOR_BYTES_MAX",
+            "OMNIGRAPH_SERVER_BEARER_TOKEN",
+            "OMNIGRAPH_SERVER_BEARER_TOKENS_FILE",
+            "OMNIGRAPH_SERVER_BEARER_TOKENS_JSON",
+            "OMNIGRAPH_SERVER_BEARER_TOKENS_AWS_SECRET",
+        )
+    }
+
+
+def _is_set(text: str) -> bool:
+    return text.strip().lower() not in ("", "0", "false")
 
 
 def _say(line: str) -> None:

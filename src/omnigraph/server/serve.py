@@ -108,7 +108,7 @@ def serve(
     try:
         listener = bind(settings.bind)
         with listener:
-            traces = traces_for(settings.traces, os.environ)
+            traces = traces_for(settings.traces, _endpoint())
             observers = (log,) if traces is None else (log, traces)
             app = make_app(settings, operations=operations, sub_apps=sub_apps, observers=observers)
             try:
@@ -123,6 +123,11 @@ def serve(
         logging.getLogger("uvicorn").removeHandler(log)
         logger.removeHandler(log)
         log.close()
+
+
+def _endpoint() -> str | None:
+    """Where traces go, as OpenTelemetry names it."""
+    return os.environ.get("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") or os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT")
 
 
 async def _run(server: GraphServer, app: ServerApp, listener: socket.socket) -> None:

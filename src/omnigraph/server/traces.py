@@ -7,13 +7,10 @@ by the variables of OpenTelemetry, such as ``OTEL_EXPORTER_OTLP_ENDPOINT``.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import Any
 
 from omnigraph.errors import MissingExtra
 from omnigraph.server.asgi import Request
-
-ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 
 
 class Traces:
@@ -59,13 +56,13 @@ class Traces:
         self._provider.shutdown()
 
 
-def traces_for(wanted: bool | None, environment: Mapping[str, str]) -> Traces | None:
-    """Traces if they are wanted, or if the environment names a place for them and OpenTelemetry is installed.
+def traces_for(wanted: bool | None, endpoint: str | None) -> Traces | None:
+    """Traces if they are wanted, or if the environment names an endpoint for them and OpenTelemetry is installed.
 
     Raises:
         MissingExtra: they are wanted and it is not.
     """
-    if wanted is False or (wanted is None and not any(environment.get(name) for name in ENDPOINTS)):
+    if wanted is False or (wanted is None and not endpoint):
         return None
     try:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
