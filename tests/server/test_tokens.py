@@ -14,7 +14,7 @@ from moto import mock_aws
 
 from omnigraph.errors import InputError, StoreUnavailable, Unauthenticated
 from omnigraph.server.server_settings import GraphSettings, ServerSettings
-from omnigraph.server.tokens import TokenTable, TokenSources
+from omnigraph.server.tokens import TokenSources, TokenTable
 from tests.support.http_call import call
 from tests.support.served import serving
 from tests.support.server_process import server_process

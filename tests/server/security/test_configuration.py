@@ -11,7 +11,7 @@ import pytest
 from omnigraph.errors import OmniGraphError
 from omnigraph.policy.access_policy import Policy
 from omnigraph.server.server_file import read_server_file
-from omnigraph.server.tokens import TokenTable, TokenSources
+from omnigraph.server.tokens import TokenSources, TokenTable
 from tests.support.light_python import run_module
 
 _LEVELS = "".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 9)}]\n" for n in range(1, 12))
