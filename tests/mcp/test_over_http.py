@@ -21,6 +21,7 @@ from omnigraph.mcp.store_surroundings import StoreSurroundings
 from omnigraph.mcp.tools import TOOLS
 from tests.mcp.agents import ADD, COUNT, Agent, converse, http_agent, make_graph, talk_http
 from tests.support.served import Served, served
+from tests.support.server_process import server_process
 from tests.support.waiting import wait_until
 
 TOKENS = {"act-ana": "token-ana", "act-bo": "token-bo", "act-cy": "token-cy"}
@@ -305,3 +306,15 @@ def test_at_the_root_it_is_there_for_one_graph_only(tmp_path: Path) -> None:
     for name, graph_place in graphs.items():
         with og.open(graph_place, mode="ro") as graph:
             assert graph.commits.head().id == heads[name]
+
+
+def test_omnigraph_serve_has_the_tools_and_stops_with_sessions_open(place: Path) -> None:
+    with server_process(place, tokens=TOKENS) as running:
+
+        async def work(agent: Agent) -> int:
+            answer = await agent.call("query", query=COUNT)
+            stopping = await anyio.to_thread.run_sync(running.stop)
+            return int(stopping) if answer["rows"] == [{"people": 3}] else -1
+
+        assert talk_http(f"{running.url}/mcp", "token-ana", work, mode="legacy") == 0
+        assert "Traceback" not in running.log_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -39,10 +40,8 @@ def register_mcp(app: typer.Typer) -> None:
         ] = None,
     ) -> None:
         """Serve one graph to an agent: the Model Context Protocol over standard input and output."""
-        try:
-            import mcp as _  # noqa: F401
-        except ModuleNotFoundError:
-            raise MissingExtra("tools for agents need the package mcp", hint="pip install 'omnigraph[mcp]'") from None
+        if find_spec("mcp") is None:
+            raise MissingExtra("tools for agents need the package mcp", hint="pip install 'omnigraph[mcp]'")
         from omnigraph.mcp.desk import Desk
         from omnigraph.mcp.over_stdio import serve_stdio
 

@@ -139,7 +139,7 @@ def branch_segment(actor: str | None) -> str:
     """An actor as one part of the name of a branch. Two actors never get the same one.
 
     >>> branch_segment("act-ana"), branch_segment("ana@example.org")
-    ('act-ana', 'ana-example-org-ecd47eb7')
+    ('act-ana', 'ana-example-org-86b9260a')
     """
     if actor is None:
         return _NOBODY

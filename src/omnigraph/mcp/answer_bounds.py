@@ -16,7 +16,7 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 @dataclass(slots=True)
-class Cut:
+class Shortened:
     """The first items of a listing, as many as fit.
 
     Attributes:
@@ -27,13 +27,13 @@ class Cut:
     by: str | None = None
 
 
-def cut(items: Iterable[Any], most_rows: int, most_bytes: int) -> Cut:
+def cut(items: Iterable[Any], most_rows: int, most_bytes: int) -> Shortened:
     """As many items from the front as fit; those behind are not made.
 
     >>> cut(range(10), 3, 1_000)
-    Cut(items=[0, 1, 2], by='rows')
+    Shortened(items=[0, 1, 2], by='rows')
     """
-    found = Cut()
+    found = Shortened()
     room = most_bytes
     rest: Iterator[Any] = iter(items)
     for item in islice(rest, most_rows):
@@ -65,7 +65,7 @@ def read_answer(result: Result, most_rows: int, most_bytes: int) -> dict[str, An
     return answer
 
 
-def listed(name: str, part: Cut, total: int | None, more: str) -> dict[str, Any]:
+def listed(name: str, part: Shortened, total: int | None, more: str) -> dict[str, Any]:
     """A listing under its name, with a note when it was cut."""
     answer: dict[str, Any] = {name: part.items}
     if part.by is not None:
@@ -73,7 +73,7 @@ def listed(name: str, part: Cut, total: int | None, more: str) -> dict[str, Any]
     return answer
 
 
-def _note(part: Cut, total: int | None, name: str, more: str) -> Mapping[str, Any]:
+def _note(part: Shortened, total: int | None, name: str, more: str) -> Mapping[str, Any]:
     shown = len(part.items)
     of = f" of {total:,}" if total is not None else ""
     limit = "the limit of bytes of one answer" if part.by == "bytes" else "the row limit of this call"
