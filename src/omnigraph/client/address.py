@@ -8,9 +8,6 @@ from urllib.parse import quote, unquote, urlsplit
 
 from omnigraph.errors import InvalidUri
 
-#: Where the token is taken from when none is given.
-TOKEN_VARIABLE = "OMNIGRAPH_BEARER_TOKEN"
-
 _GRAPHS = "/graphs"
 
 
@@ -74,7 +71,7 @@ def quoted(part: str) -> str:
 
 def token_of(given: str | None) -> str | None:
     """The token of the caller, else that of the environment."""
-    token = given if given is not None else os.environ.get(TOKEN_VARIABLE)
+    token = given if given is not None else os.environ.get("OMNIGRAPH_BEARER_TOKEN")
     token = (token or "").strip()
     if not token:
         return None
