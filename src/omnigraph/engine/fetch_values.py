@@ -12,6 +12,9 @@ from omnigraph.engine.table_rows import TableRows
 from omnigraph.errors import ResourceLimitExceeded
 from omnigraph.read_budget import PIECE_ROWS, ReadBudget
 
+#: So few values of a column that is in memory are smaller than what it costs to sum up their sizes beforehand.
+_FEW = 8
+
 #: Arrow's own bound for the texts of one array, in bytes.
 _TEXT_BYTES = 2**31 - 1
 
@@ -24,7 +27,7 @@ def fetch_values(rows: TableRows, name: str, positions: Positions, budget: ReadB
     """
     if len(positions) <= PIECE_ROWS and budget.max_bytes is None:
         return rows.values(name, positions)
-    if rows.fetches_singly(name, positions):
+    if rows.fetches_singly(name, positions) or (len(positions) <= _FEW and rows.has_column(name)):
         found = rows.values(name, positions)
         budget.hold(found.nbytes)
         return found

@@ -167,6 +167,10 @@ class TableRows:
             return len(positions) * _OVERLAY_SHARE <= len(self)
         return self.reader.prefers_take(len(positions) + _CALL_COST, len(self))
 
+    def has_column(self, name: str) -> bool:
+        """Whether the whole column is in memory already."""
+        return name in self._columns
+
     def find(self, ids: Iterable[str]) -> Positions:
         """Positions of the rows with these ids; ids that do not exist are left out."""
         wanted = list(ids)
