@@ -80,7 +80,7 @@ FREE = Verb(())
 TAKEN = Verb(("read",), lambda graph, staff: graph.snapshot("x").count("Person"))
 
 VERBS: dict[str, Verb] = {
-    **dict.fromkeys(("Graph.uri", "Graph.is_committing", "Graph.close", "Graph.internals"), FREE),
+    **dict.fromkeys(("Graph.uri", "Graph.is_committing", "Graph.close", "Graph.internals", "Graph.acting_as"), FREE),
     **dict.fromkeys(("Graph.branches", "Graph.commits", "Graph.tags", "Graph.schema"), FREE),
     **dict.fromkeys(("Graph.retention", "Graph.upkeep"), FREE),
     "Graph.catalog": Verb(("read",), lambda graph, staff: graph.catalog),

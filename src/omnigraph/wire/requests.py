@@ -36,7 +36,7 @@ class QueryRequest(msgspec.Struct):
     timeout_ms: int | None = None
 
 
-class ReadRequest(msgspec.Struct):
+class OlderReadRequest(msgspec.Struct):
     """A read query by the names of older clients."""
 
     query_source: str

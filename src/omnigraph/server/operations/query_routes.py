@@ -51,7 +51,7 @@ def _query(call: Call) -> Answer:
 
 
 def _read(call: Call) -> Answer:
-    asked: requests.ReadRequest = call.body
+    asked: requests.OlderReadRequest = call.body
     whole = requests.QueryRequest(asked.query_source, branch=asked.branch)
     state = state_of(whole, asked.snapshot)
     result = call.graph.query(asked.query_source, asked.query_name, asked.params, **state, **result_bounds(call))
@@ -116,7 +116,7 @@ QUERY_ROUTES = (
         "Run a read query, by the names of older clients",
         _read,
         _read_needs,
-        body=requests.ReadRequest,
+        body=requests.OlderReadRequest,
         answer=answers.ReadOutput,
         statuses=(413,),
         successor="<query>",
