@@ -166,6 +166,35 @@ def test_rows_as_arrow(shared: Api, branch: str) -> None:
     refused(shared.send("POST", "/load/arrow?type=Nothing", whole, headers=headers), 404, "not_found")
 
 
+@pytest.mark.parametrize("codec", ["zstd", "lz4"])
+def test_arrow_that_would_grow_when_it_is_unpacked_is_refused(shared: Api, codec: str) -> None:
+    file = io.BytesIO()
+    table = pa.table({"name": pa.array(["x" * 100_000] * 100)})
+    with pa.ipc.new_stream(file, table.schema, options=pa.ipc.IpcWriteOptions(compression=codec)) as writer:
+        writer.write_table(table)
+    headers = {"Content-Type": MEDIA_TYPE}
+    reply = shared.send("POST", "/load/arrow?type=Person", file.getvalue(), headers=headers)
+    assert "compressed" in refused(reply, 400, "bad_request")["error"]
+
+
+def test_arrow_with_more_rows_than_bytes_is_refused(shared: Api) -> None:
+    headers = {"Content-Type": MEDIA_TYPE}
+    endless = pa.table({"age": pa.nulls(10**9)})
+    values = pa.DictionaryArray.from_arrays(pa.array([0] * 10_000, pa.int32()), pa.array(["x" * 100_000]))
+    for table in (endless, pa.table({"name": values})):
+        reply = shared.send("POST", "/load/arrow?type=Person", arrow(table), headers=headers)
+        limit = refused(reply, 413, "bad_request")["resource_limit"]
+        assert limit["resource"] == "strict_input_arrow_bytes"
+
+
+def test_arrow_with_repeated_values_is_loaded(shared: Api, branch: str) -> None:
+    table = pa.table({"name": pa.array(["Eve", "Fay"]).dictionary_encode(), "age": pa.array([7, 7])})
+    path = f"/load/arrow?type=Person&branch={branch}"
+    reply = shared.send("POST", path, arrow(table), headers={"Content-Type": MEDIA_TYPE})
+    assert reply.status == 200, reply.text
+    assert shared.names(branch=branch)[-2:] == ["Eve", "Fay"]
+
+
 def test_arrow_with_offsets_that_lie_is_refused(shared: Api) -> None:
     whole = arrow(pa.table({"name": ["Eve"]}))
     ends = (0).to_bytes(4, "little") + (3).to_bytes(4, "little")
