@@ -507,6 +507,9 @@ BODY_SECONDS: Final = 60
 STALL_SECONDS: Final = 60
 DRAIN_SECONDS: Final = 30
 
+#: A long body may take longer: a second more for so many bytes. Slower ones are given up.
+BODY_BYTES_PER_SECOND: Final = 64 * 1024
+
 #: An answer that is shorter is not compressed.
 COMPRESSED_FROM_BYTES: Final = 1024
 

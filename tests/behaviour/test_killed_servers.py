@@ -126,7 +126,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_writes_survive_a_server_that_is_killed(place: Path) -> None:
-    told = kill_and_start_again(place, kills=2, writers=4)
+    told = kill_and_start_again(place, kills=1, writers=4)
     check(place, told)
     assert told.unknown == {} and told.refused == set()  # the server was back in time
 

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, cast
 import msgspec
 import zstandard
 
+from omnigraph import limits
 from omnigraph.errors import InvalidRequest, ResourceLimitExceeded
 from omnigraph.server.asgi import ClientGone, Receive
 
@@ -53,7 +54,7 @@ async def read_body(receive: Receive, allowed: BodyLimit, seconds: float) -> Bin
     """The body as it was sent: bytes when it came in one piece, else a file at its begin.
 
     Args:
-        seconds: for all of it to arrive.
+        seconds: for all of it to arrive; a long one gets more by its size, see `limits.BODY_BYTES_PER_SECOND`.
 
     Raises:
         ResourceLimitExceeded: it is longer.
@@ -61,24 +62,26 @@ async def read_body(receive: Receive, allowed: BodyLimit, seconds: float) -> Bin
         ClientGone: the connection is closed.
     """
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(seconds) as bound:
             message = await _next(receive)
             first: bytes = message.get("body", b"")
             if not message.get("more_body", False):
                 allowed.check(len(first))
                 return first
-            return await _spooled(receive, first, allowed)
+            return await _spooled(receive, first, allowed, bound)
     except TimeoutError:
         raise InvalidRequest(f"the body did not arrive within {seconds:g} s", status=408) from None
 
 
-async def _spooled(receive: Receive, piece: bytes, allowed: BodyLimit) -> BinaryIO:
+async def _spooled(receive: Receive, piece: bytes, allowed: BodyLimit, bound: asyncio.Timeout) -> BinaryIO:
     file = _temporary(allowed)
+    ends = bound.when() or 0.0
     try:
         size, more = 0, True
         while True:
             size += len(piece)
             allowed.check(size)
+            bound.reschedule(ends + size / limits.BODY_BYTES_PER_SECOND)
             file.write(piece)
             if not more:
                 file.seek(0)
