@@ -151,6 +151,13 @@ def test_sighup_reads_the_sources_again(people_path: Path) -> None:
         assert call(found.port, "GET", STATS, token="tok").status == 200
 
 
+def test_sighup_does_not_end_a_server_without_tokens(people_path: Path) -> None:
+    with server_process(people_path) as found:
+        found.signal(signal.SIGHUP)
+        assert call(found.port, "GET", STATS).status == 200
+        assert found.stop() == 0
+
+
 @pytest.mark.parametrize("header", [(), (("X-Actor-Id", "act-bo"), ("Actor", "act-bo"))])
 def test_the_actor_comes_from_the_token_only(
     serve_probes: Callable[..., object], header: tuple[tuple[str, str], ...]

@@ -118,6 +118,11 @@ class ServerApp:
         for served in self.opened.graphs.values():
             served.graph.close()
 
+    def reload_tokens(self) -> None:
+        """Read the tokens again; a server without tokens has nothing to read."""
+        if self.opened.tokens is not None:
+            self.opened.tokens.reload()
+
     def authenticate(self, request: Request) -> str | None:
         """The actor of a request; None on a server that knows none.
 

@@ -134,8 +134,7 @@ async def _run(server: GraphServer, app: ServerApp, listener: socket.socket) -> 
     loop = asyncio.get_running_loop()
     for number in _STOP_SIGNALS:
         loop.add_signal_handler(number, server.stop)
-    if (tokens := app.opened.tokens) is not None:
-        loop.add_signal_handler(signal.SIGHUP, lambda: loop.run_in_executor(None, tokens.reload))
+    loop.add_signal_handler(signal.SIGHUP, lambda: loop.run_in_executor(None, app.reload_tokens))
     await server.serve([listener])
 
 
