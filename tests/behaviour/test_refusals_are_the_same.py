@@ -51,6 +51,9 @@ REFUSED: dict[str, Refused] = {
     "a version that is none": lambda graph: graph.query(READ, {"h": "ana"}, at=99),
     "a time before the first": lambda graph: graph.query(READ, {"h": "ana"}, at="2001-01-01"),
     "a moment of another kind": lambda graph: graph.query(READ, {"h": "ana"}, at=1.5),  # type: ignore[arg-type]
+    "too many rows": lambda graph: graph.query("query q() { match { $p: Person } return { $p.name } }", max_rows=2),
+    "no rows at all": lambda graph: graph.query(READ, {"h": "ana"}, max_rows=0),
+    "no time": lambda graph: graph.query(READ, {"h": "ana"}, timeout=0),
     "a search without words": lambda graph: graph.search("  "),
     "a search in an unknown type": lambda graph: graph.search("ana", "Persn"),
     "a search with a wrong limit": lambda graph: graph.search("ana", limit=-1),

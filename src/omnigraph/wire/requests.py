@@ -25,7 +25,8 @@ def _one_of(first: str | None, second: str | None, names: str) -> str | None:
 
 class QueryRequest(msgspec.Struct):
     """A read query. `name` is needed where the text holds several; `snapshot` is a commit id and excludes `branch`.
-    `at` is a commit id, `tag:NAME`, a version or a time; `timeout_ms` may be less than what the server gives."""
+    `at` is a commit id, `tag:NAME`, a version or a time; `timeout_ms`, `max_rows` and `max_bytes`
+    may be less than what the server gives."""
 
     query: str
     name: str | None = None
@@ -34,6 +35,8 @@ class QueryRequest(msgspec.Struct):
     snapshot: str | None = None
     at: str | int | None = None
     timeout_ms: int | None = None
+    max_rows: int | None = None
+    max_bytes: int | None = None
 
 
 class OlderReadRequest(msgspec.Struct):
@@ -58,6 +61,7 @@ class ChangeRequest(msgspec.Struct):
     branch: str | None = None
     message: str | None = None
     commit_id: str | None = None
+    timeout_ms: int | None = None
 
     @property
     def text(self) -> str:
@@ -97,6 +101,8 @@ class ExplainRequest(msgspec.Struct):
     at: str | int | None = None
     run: bool | None = None
     timeout_ms: int | None = None
+    max_rows: int | None = None
+    max_bytes: int | None = None
 
 
 class LintRequest(msgspec.Struct):
@@ -115,6 +121,7 @@ class SearchRequestBody(msgspec.Struct):
     branch: str | None = None
     at: str | int | None = None
     timeout_ms: int | None = None
+    max_bytes: int | None = None
 
 
 class SchemaPlanRequest(msgspec.Struct):

@@ -85,7 +85,16 @@ def bounds(call: Call, timeout_ms: int | None = None) -> dict[str, Any]:
     return {"timeout": min(most, timeout_ms or most) / 1000, "is_cancelled": call.is_cancelled}
 
 
-def result_bounds(call: Call, timeout_ms: int | None = None) -> dict[str, Any]:
+def result_bounds(
+    call: Call, timeout_ms: int | None = None, max_rows: int | None = None, max_bytes: int | None = None
+) -> dict[str, Any]:
     """The same with the size of the result."""
-    limits = call.served.limits
-    return {**bounds(call, timeout_ms), "max_rows": limits.result_rows, "max_bytes": limits.result_bytes}
+    most = call.served.limits
+    for what, asked in (("max_rows", max_rows), ("max_bytes", max_bytes)):
+        if asked is not None and asked < 1:
+            raise InputError(f"{what} is {asked}, which is less than 1", hint="leave it out for no bound")
+    sizes = {
+        "max_rows": min(most.result_rows, max_rows or most.result_rows),
+        "max_bytes": min(most.result_bytes, max_bytes or most.result_bytes),
+    }
+    return {**bounds(call, timeout_ms), **sizes}

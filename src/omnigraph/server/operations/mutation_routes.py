@@ -36,7 +36,7 @@ def _changed(call: Call, if_commit: str | None) -> Answer:
         if_commit=if_commit,
         message=asked.message,
         commit_id=asked.commit_id,
-        **bounds(call),
+        **bounds(call, asked.timeout_ms),
     )
     return shown_change(done)
 

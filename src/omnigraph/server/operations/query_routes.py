@@ -46,7 +46,8 @@ def shown_result(result: Result, accepts: tuple[str, ...], *, with_commit: bool 
 def _query(call: Call) -> Answer:
     asked: requests.QueryRequest = call.body
     state = state_of(asked, asked.snapshot)
-    result = call.graph.query(asked.query, asked.name, asked.params, **state, **result_bounds(call, asked.timeout_ms))
+    limited = result_bounds(call, asked.timeout_ms, asked.max_rows, asked.max_bytes)
+    result = call.graph.query(asked.query, asked.name, asked.params, **state, **limited)
     return shown_result(result, call.accepts)
 
 
@@ -64,7 +65,7 @@ def _read_needs(call: Call) -> tuple[Need, ...]:
 
 def _explain(call: Call) -> Answer:
     asked: requests.ExplainRequest = call.body
-    limited = result_bounds(call, asked.timeout_ms)
+    limited = result_bounds(call, asked.timeout_ms, asked.max_rows, asked.max_bytes)
     found = call.graph.explain(asked.query, asked.name, asked.params, **state_of(asked), run=bool(asked.run), **limited)
     return {**found.to_dict(), "text": str(found)}
 
@@ -87,7 +88,7 @@ def _search(call: Call) -> Answer:
         asked.types,
         hops=asked.hops or 0,
         limit=_HITS if asked.limit is None else asked.limit,
-        max_bytes=call.served.limits.result_bytes,
+        max_bytes=result_bounds(call, None, None, asked.max_bytes)["max_bytes"],
         **state_of(asked),
         **bounds(call, asked.timeout_ms),
     )
