@@ -12,6 +12,7 @@ import omnigraph as og
 from benchmarks.cli import LANCE_ALONE
 from benchmarks.start import processes
 from tests.support.command_line import EXECUTABLE, CommandLine
+from tests.support.served import served
 
 ASK = (
     "-e",
@@ -30,9 +31,21 @@ CHANGE = (
 #: Nothing of this has any business in a read of one key: other packages, and modules of ours.
 OTHERS_NOT_FOR_A_QUERY = (
     r"pandas|pydantic|pyspark|py4j|rich|typer\.rich_utils|yaml|asyncio|ulid|pyarrow\.(parquet|csv|json)"
-    r"|numpy\.ma|html|secrets|tempfile|glob|concurrent"
+    r"|httpx2|httpcore2|starlette|uvicorn|mcp|cedarpy|numpy\.ma|html|secrets|tempfile|glob|concurrent"
+)
+#: What only a graph behind a server needs.
+OURS_FOR_SERVERS = (
+    "cli.credentials",
+    "cli.served_access",
+    "client.opened",
+    "client.remote_graph",
+    "client.server_connection",
+    "mcp",
+    "server",
+    "wire",
 )
 OURS_NOT_FOR_A_QUERY = (
+    *OURS_FOR_SERVERS,
     "write",
     "engine.topology",
     "engine.topology_files",
@@ -68,6 +81,7 @@ OURS_NOT_FOR_A_QUERY = (
 #: A change of one row by its key finds it without the engine, and meets no interrupted work.
 OTHERS_NOT_FOR_A_MUTATION = OTHERS_NOT_FOR_A_QUERY.removesuffix("|concurrent")
 OURS_NOT_FOR_A_MUTATION = (
+    *OURS_FOR_SERVERS,
     "engine",
     "query.plan",
     "query.lint_queries",
@@ -143,6 +157,16 @@ def test_a_change_of_one_row_imports_only_what_writing_needs(reader: CommandLine
     assert "1 nodes" in said
     assert unwanted(modules, OTHERS_NOT_FOR_A_MUTATION, OURS_NOT_FOR_A_MUTATION) == []
     assert "lance" in modules
+
+
+def test_a_query_of_a_served_graph_imports_no_server_and_no_spark(reader: CommandLine) -> None:
+    with served({"people": reader.folder / "people.omni"}) as server:
+        modules, said = imported("query", "--store", server.graph_url(), *ASK, cwd=reader.folder)
+    assert "Ana Ruiz" in said
+    assert (
+        unwanted(modules, r"pandas|pydantic|pyspark|py4j|rich|starlette|uvicorn|mcp|cedarpy", ("server", "mcp")) == []
+    )
+    assert {"httpx2", "omnigraph.cli.served_access"} <= modules
 
 
 def test_a_command_spares_its_end_the_last_look_through_its_memory(reader: CommandLine) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 
 import omnigraph as og
 from tests.support.command_line import CommandLine
@@ -19,6 +21,16 @@ def test_init_makes_a_graph_once(shell: CommandLine) -> None:
     assert shell.ok("schema", "show", "new.omni").out == (shell.folder / "people.pg").read_text("utf-8")
     shown = shell.ok("schema", "get", "new.omni", "--json")
     assert shown.json == {"schema_source": (shell.folder / "people.pg").read_text("utf-8")}
+
+
+def test_a_schema_may_come_through_a_pipe(shell: CommandLine) -> None:
+    pipe, text = shell.folder / "schema.pipe", "node Place { name: String @key }\n"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=(text, "utf-8"), daemon=True)
+    writer.start()
+    shell.ok("init", "--schema", "schema.pipe", "piped.omni")
+    writer.join()
+    assert shell.ok("schema", "show", "piped.omni").out == text
 
 
 def test_init_shows_where_a_schema_is_wrong(shell: CommandLine) -> None:

@@ -153,7 +153,11 @@ SETTINGS = {
         "Bases below which blobs may lie outside of a graph: absolute paths, `file://` and `s3://` addresses with "
         "blanks between them; see [blobs.md](blobs.md).",
     ),
-    "OMNIGRAPH_BEARER_TOKEN": ("none", "Token for a graph behind a server, when `og.open` is given none."),
+    "OMNIGRAPH_BEARER_TOKEN": (
+        "none",
+        "Token for a graph behind a server, when `og.open` is given none. The command line looks for "
+        "`OMNIGRAPH_TOKEN_<NAME>` and for what `omnigraph login` stored first; see [cli.md](cli.md#tokens).",
+    ),
     "OMNIGRAPH_BIND": ("127.0.0.1:8080", "Where `omnigraph serve` listens, as `HOST:PORT`."),
     "OMNIGRAPH_UNAUTHENTICATED": ("0", "With any value but `0` and `false`, a server without tokens serves everybody."),
     "OMNIGRAPH_REQUIRE_ALL_GRAPHS": ("0", "The same way: a graph that cannot be opened stops the start of a server."),
@@ -164,7 +168,7 @@ SETTINGS = {
     "OMNIGRAPH_QUERY_TIMEOUT_MS": ("60000", "Milliseconds that a server lets a query take."),
     "OMNIGRAPH_PER_ACTOR_INFLIGHT_MAX": ("16", "Running writes of one actor of a server."),
     "OMNIGRAPH_PER_ACTOR_BYTES_MAX": ("4294967296", "Bytes of the bodies of these writes."),
-    "OMNIGRAPH_HOME": ("~/.omnigraph", "Folder of `config.yaml`, which the command line reads."),
+    "OMNIGRAPH_HOME": ("~/.omnigraph", "Folder of `config.yaml` and `credentials`, which the command line reads."),
     "OMNIGRAPH_PROFILE": ("none", "Profile of `config.yaml` that the command line uses, unless an address is given."),
     "OMNIGRAPH_BASE_URL": ("none", "Server that `omnigraph mcp` is a bridge to, when nothing else names a graph."),
     "OMNIGRAPH_GRAPH_ID": ("none", "Which graph of that server."),
