@@ -122,10 +122,11 @@ def rules_of(given: list[str] | None) -> Any:
 
 
 def existing_text(name: str) -> Path:
-    """The path of a file that can be read as text."""
+    """The path of a file that can be read as text. A pipe is not looked into: it can be read only once."""
     path = existing_data(name)
     try:
-        path.read_text(encoding="utf-8-sig")
+        if not (path.is_fifo() or path.is_char_device()):
+            path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{name} is not UTF-8 text: byte {error.start} fits no character", file=name) from None
     except IsADirectoryError:
