@@ -30,7 +30,7 @@ def test_warnings_say_where(shared: Api) -> None:
     odd = SCHEMA.replace("String @key }", "String @key @indx }", 1)
     refused(shared.post("/schema/plan", schema_source=odd), 400, "bad_request")
     (warning,) = shared.done("/schema/plan", schema_source=odd, allow_unknown_annotations=True)["warnings"]
-    assert warning["severity"] == "warning" and warning["line"] == 3 and "indx" in warning["message"]
+    assert warning["severity"] == "warning" and warning["line"] == 5 and "indx" in warning["message"]
 
 
 def test_what_cannot_be_applied_is_said(shared: Api, branch: str) -> None:
