@@ -549,6 +549,9 @@ CLIENT_PIECE_BYTES: Final = 1024**2
 #: Bytes of the source of one load that a server takes as parts; they go to a temporary file there.
 LOAD_PARTS_BYTES: Final = 64 * 1024**3
 
+#: Seconds after which a client of ours sends again what the server had no room for. The header of the contract says 60.
+BUSY_SECONDS: Final = 0.2
+
 # agents
 
 #: Rows and changes of one answer to an agent unless it asks for more, the most that it can ask for, and bytes of one

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from omnigraph import limits
 from omnigraph.errors import TooManyRequests
 
 #: Who writes to a server that knows no actors.
@@ -60,5 +61,9 @@ class Admission:
 
     def _refused(self, message: str, what: str, limit: int) -> TooManyRequests:
         return TooManyRequests(
-            f"{message}, and {limit} is the limit", hint="wait until one has ended", counted=what, limit=limit
+            f"{message}, and {limit} is the limit",
+            hint="wait until one has ended",
+            counted=what,
+            limit=limit,
+            retry_after=limits.BUSY_SECONDS,
         )

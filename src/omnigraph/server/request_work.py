@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+from omnigraph import limits
 from omnigraph.errors import InternalError, ResourceLimitExceeded, TooManyRequests
 from omnigraph.policy.audit_log import REQUEST_ID
 from omnigraph.server.admission import Admission
@@ -57,6 +58,7 @@ class Workplace:
                 f"{most} answers are being streamed, and that is the limit",
                 hint="wait until one has ended",
                 counted="streams",
+                retry_after=limits.BUSY_SECONDS,
             )
         try:
             pool.leave()

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TypeAlias
 
+from omnigraph import limits
 from omnigraph.errors import TooManyRequests
 
 Job: TypeAlias = Callable[[], None]
@@ -74,6 +75,7 @@ class WorkPool:
                     f"the server has too much to do: {self._waiting} requests wait already",
                     hint="wait a moment, then send it again",
                     counted=f"{self.name} pool",
+                    retry_after=limits.BUSY_SECONDS,
                 )
             self._unfinished += 1
             self._jobs.append((time.monotonic(), job))
