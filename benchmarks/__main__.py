@@ -16,7 +16,7 @@ from benchmarks import docs
 from benchmarks.options import Options, limit_arrow, limit_threads
 from benchmarks.report import Report, show
 
-PARTS = ("storage", "query", "search", "history", "spark", "cli")
+PARTS = ("storage", "query", "search", "history", "spark", "cli", "server")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

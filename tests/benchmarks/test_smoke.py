@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import child, cli, history, query, search, storage
+from benchmarks import child, cli, history, query, search, server, storage
 from benchmarks.options import Options
 from benchmarks.query.engines import DUCKDB, LADYBUG, OURS, available
 from benchmarks.query.questions import ANALYSES, HOPS, LOOKUP, MANY
@@ -100,6 +100,21 @@ def test_the_cli_part_reports_both_goals_and_what_each_shortcut_saves(tmp_path: 
     shortcuts = ["typer", "typing", "pandas", "rarely", "garbage", "pydantic"]
     assert [row.measure.split()[-1].strip("`") for row in report.rows[3:]] == shortcuts
     assert all(row.ours and row.peer and row.goal for row in report.rows)
+
+
+def test_the_server_part_reports_every_measure(tmp_path: Path) -> None:
+    report = server.run(Options(tmp_path, scale=0.001))
+    wanted = [
+        "point query over HTTP",
+        "point query over",
+        "durable 1-row",
+        "durable 1-row",
+        "Arrow answer",
+        "memory of",
+    ]
+    assert len(report.rows) == len(wanted)
+    assert all(row.measure.startswith(begin) for row, begin in zip(report.rows, wanted, strict=True))
+    assert all(row.goal is not None and row.ours is not None and row.peer for row in report.rows)
 
 
 def _kinds_of_calls(report: Report) -> set[str]:
