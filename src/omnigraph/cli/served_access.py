@@ -25,6 +25,9 @@ from omnigraph.ids import new_commit_id
 if TYPE_CHECKING:
     from omnigraph import Graph
 
+#: How often a server is looked for. Whoever typed a wrong address waits for the answer.
+_ATTEMPTS = 2
+
 _PASS_GRAPH = "pass --graph ID; the server does not tell its graphs"
 
 #: What to do about a failure of TLS, by what OpenSSL calls it.
@@ -37,10 +40,13 @@ _TLS = {
 @contextlib.contextmanager
 def served_graph(url: str, config: Config, mode: Literal["rw", "ro"]) -> Iterator[Graph]:
     """An open graph behind a server. It has the verbs of `Graph` that need no storage."""
-    from omnigraph.client.open_anywhere import open_anywhere
+    from omnigraph.client.open_anywhere import require_client
+
+    require_client()
+    from omnigraph.client.opened import open_remote
 
     with _helpful(url, config):
-        opened = cast("Graph", open_anywhere(url, mode=mode, token=token_for(url, config)))
+        opened = cast("Graph", open_remote(url, mode=mode, token=token_for(url, config), attempts=_ATTEMPTS))
         with opened as graph:
             yield graph
 
@@ -53,14 +59,20 @@ def graphs_at(base: str, config: Config) -> list[tuple[str, str]]:
     from omnigraph.client.served_graphs import served_graphs
 
     with _helpful(base, config):
-        return served_graphs(base, token=token_for(base, config))
+        return served_graphs(base, token=token_for(base, config), attempts=_ATTEMPTS)
 
 
 def ids_of_graphs(base: str, config: Config) -> list[str] | None:
-    """The ids of the graphs of a server, or None when it does not tell: a server may keep them to itself."""
-    with contextlib.suppress(OmniGraphError):
+    """The ids of the graphs of a server, or None when it does not tell: a server may keep them to itself.
+
+    One that cannot be reached is not tried a second time under another address.
+    """
+    try:
         return [id_ for id_, _ in graphs_at(base, config)]
-    return None
+    except (Unauthenticated, ServerUnavailable):
+        raise
+    except OmniGraphError:
+        return None
 
 
 @contextlib.contextmanager

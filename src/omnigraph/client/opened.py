@@ -21,8 +21,14 @@ if TYPE_CHECKING:
 _LISTED = 10
 
 
-def open_remote(uri: str, *, mode: OpenMode = "rw", token: str | None = None) -> RemoteGraph:
+def open_remote(
+    uri: str, *, mode: OpenMode = "rw", token: str | None = None, attempts: int | None = None
+) -> RemoteGraph:
     """Open a graph behind a server.
+
+    Args:
+        attempts: how often the server is looked for; None for as often as later calls are tried. Whoever typed a wrong
+            address wants to know it soon.
 
     Raises:
         InvalidUri: the address names no graph, and the server serves several.
@@ -30,11 +36,12 @@ def open_remote(uri: str, *, mode: OpenMode = "rw", token: str | None = None) ->
         Unauthenticated: the server wants another token.
         ServerUnavailable: nobody answers there.
     """
-    connection = Connection(ConnectionSettings(server_address(uri), token_of(token), mode))
+    connection = Connection(ConnectionSettings(server_address(uri), token_of(token), mode, attempts))
     try:
         address = connection.run(named_graph(connection.settings.address))
         connection.settings = replace(connection.settings, address=address)
         connection.run(require_graph(address))
+        connection.settings = replace(connection.settings, attempts=None)
     except BaseException:
         connection.close()
         raise

@@ -62,10 +62,15 @@ class Lost(Exception):
 
 @dataclass(slots=True)
 class Patience:
-    """The attempts at one call."""
+    """The attempts at one call.
+
+    Attributes:
+        bound: the most attempts; None for as many as limits say.
+    """
 
     call: WireCall[Any]
     address: str
+    bound: int | None = None
     attempts: int = 0
     is_unknown: bool = False  # an attempt may have been done
     began: float = field(default_factory=time.monotonic)
@@ -114,13 +119,17 @@ class Patience:
         ) from None
 
     @property
+    def most_attempts(self) -> int:
+        return limits.CLIENT_ATTEMPTS if self.bound is None else self.bound
+
+    @property
     def _may_repeat(self) -> bool:
         return not (self.is_unknown and self.call.repeats is Repeats.UNSENT)
 
     def _delay(self, asked: float) -> float | None:
         """How long to wait; None when there is no next attempt."""
         body = self.call.body
-        if self.attempts >= limits.CLIENT_ATTEMPTS or (body is not None and not body.is_repeatable):
+        if self.attempts >= self.most_attempts or (body is not None and not body.is_repeatable):
             return None
         backoff = min(limits.CLIENT_BACKOFF_SECONDS * 2 ** (self.attempts - 1), limits.CLIENT_LONGEST_BACKOFF_SECONDS)
         delay = max(asked, backoff * random.uniform(0.5, 1.0))

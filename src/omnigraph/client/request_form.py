@@ -30,11 +30,13 @@ class ConnectionSettings:
 
     Attributes:
         token: shown to the server with each request, and to nobody else.
+        attempts: how often a call is tried; None for as often as limits say.
     """
 
     address: ServerAddress
     token: str | None
     mode: OpenMode
+    attempts: int | None = None
 
     def __repr__(self) -> str:
         return f"ConnectionSettings({self.address.uri!r}, mode={self.mode!r})"

@@ -47,7 +47,7 @@ class Connection:
     def send(self, call: WireCall[T]) -> T:
         """One call, again where that is safe and may help."""
         self.settings.require_usable(call, self.is_closed)
-        patience = Patience(call, self.settings.address.uri)
+        patience = Patience(call, self.settings.address.uri, self.settings.attempts)
         while True:
             try:
                 return self._once(call)
@@ -61,7 +61,7 @@ class Connection:
     def pieces(self, call: WireCall[Any]) -> Iterator[bytes]:
         """The body of an answer as it comes. It is asked for again only as long as nothing of it was given out."""
         self.settings.require_usable(call, self.is_closed)
-        patience = Patience(call, self.settings.address.uri)
+        patience = Patience(call, self.settings.address.uri, self.settings.attempts)
         while True:
             has_begun = False
             try:
@@ -73,7 +73,7 @@ class Connection:
             except Refused as refusal:
                 delay = patience.after_refusal(refusal)
             except Lost as loss:
-                patience.attempts = limits.CLIENT_ATTEMPTS if has_begun else patience.attempts
+                patience.attempts = patience.most_attempts if has_begun else patience.attempts
                 delay = patience.after_loss(loss)
             time.sleep(delay)
 
