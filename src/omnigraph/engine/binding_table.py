@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from omnigraph.engine.pieces import buckets, stacked
+from omnigraph.engine.pieces import buckets, slices, stacked
 from omnigraph.engine.position_deltas import Positions
 from omnigraph.query.typed import Variable
 from omnigraph.read_budget import PIECE_ROWS, UNBOUNDED, ReadBudget
@@ -49,6 +49,16 @@ class BindingTable:
         columns = {name: column[rows] for name, column in self.columns.items()}
         length = int(rows.sum()) if rows.dtype == np.bool_ else len(rows)
         return BindingTable(length, columns, self.outer, self.rows[rows] if self.rows is not None else None)
+
+    def kept(self, mask: npt.NDArray[np.bool_], budget: ReadBudget) -> BindingTable:
+        """The bindings with a true flag."""
+        if not budget.can_stop or self.length <= _LONG:
+            return self.take(mask)
+        parts = []
+        for piece in slices(self.length, _LONG):
+            budget.check()
+            parts.append(self.part(piece).take(mask[piece]))
+        return BindingTable.stacked(parts, budget.check)
 
     def extended(self, rows: Positions, **columns: Positions) -> BindingTable:
         """Each binding once per entry of ``rows``, with new columns beside."""

@@ -31,7 +31,7 @@ from omnigraph.query.typed import (
     TextVector,
     Variable,
 )
-from omnigraph.read_budget import UNBOUNDED, ReadBudget
+from omnigraph.read_budget import PIECE_ROWS, UNBOUNDED, ReadBudget
 from omnigraph.schema.arrow import id_text
 
 if TYPE_CHECKING:
@@ -81,6 +81,8 @@ class ExecutionContext:
 
     def fetch(self, variable: Variable, name: str, positions: Positions) -> pa.Array:
         """A property of the rows at some positions; null where the position is negative."""
+        if len(positions) <= PIECE_ROWS and self.budget.max_bytes is None:
+            return self.rows(variable).values(name, positions)
         return fetch_values(self.rows(variable), name, positions, self.budget)
 
     def value(self, operand: Given) -> Any:

@@ -10,7 +10,7 @@ from omnigraph.engine.pieces import slices
 from omnigraph.engine.position_deltas import Positions
 from omnigraph.engine.table_rows import TableRows
 from omnigraph.errors import ResourceLimitExceeded
-from omnigraph.read_budget import PIECE_ROWS, ReadBudget
+from omnigraph.read_budget import ReadBudget
 
 #: So few values of a column that is in memory are smaller than what it costs to sum up their sizes beforehand.
 _FEW = 8
@@ -25,8 +25,6 @@ def fetch_values(rows: TableRows, name: str, positions: Positions, budget: ReadB
     Raises:
         ResourceLimitExceeded: the values would take more memory than they may.
     """
-    if len(positions) <= PIECE_ROWS and budget.max_bytes is None:
-        return rows.values(name, positions)
     if rows.fetches_singly(name, positions) or (len(positions) <= _FEW and rows.has_column(name)):
         found = rows.values(name, positions)
         budget.hold(found.nbytes)

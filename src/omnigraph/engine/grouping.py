@@ -43,9 +43,7 @@ def group(keys: list[pa.Array], length: int, budget: ReadBudget = UNBOUNDED) -> 
         inner = codes_of(key, budget)
         code = _numbered(code * (int(inner.max(initial=0)) + 1) + inner, budget)
     if budget.can_stop and length > _LONG:
-        examples = np.zeros(int(code.max()) + 1, np.int64)
-        examples[code[::-1]] = np.arange(length - 1, -1, -1)
-        return Groups(code, examples)
+        return Groups(code, _first_of_each(code))
     _, examples, of = np.unique(code, return_index=True, return_inverse=True)
     return Groups(of.reshape(-1), examples)
 
@@ -86,7 +84,7 @@ def _codes_in_parts(key: pa.Array, budget: ReadBudget) -> Positions:
         found = _codes(key.take(pa.array(rows)))
         codes[rows] = found + first
         first += int(found.max()) + 1
-    return codes
+    return _renumbered(codes, _first_of_each(codes), budget)  # as they come
 
 
 def _hashed(values: pa.Array) -> Positions:
@@ -102,14 +100,32 @@ def _hashed(values: pa.Array) -> Positions:
 
 
 def _numbered(numbers: Positions, budget: ReadBudget) -> Positions:
-    """Equal numbers for equal ones, from zero on."""
+    """Equal numbers for equal ones, from zero on, larger for larger ones."""
     if not budget.can_stop or len(numbers) <= _LONG:
         return np.unique(numbers, return_inverse=True)[1].reshape(-1)
-    codes, first = np.empty(len(numbers), np.int64), 0
+    codes, different, first = np.empty(len(numbers), np.int64), [], 0
     for rows in _alike(_mixed(numbers), budget):
         found, codes_here = np.unique(numbers[rows], return_inverse=True)
         codes[rows] = codes_here.reshape(-1) + first
+        different.append(found)
         first += len(found)
+    return _renumbered(codes, np.concatenate(different), budget)
+
+
+def _first_of_each(codes: Positions) -> Positions:
+    """The first row of each code; every code occurs."""
+    first = np.empty(int(codes.max()) + 1, np.int64)
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
+    return first
+
+
+def _renumbered(codes: Positions, places: Positions, budget: ReadBudget) -> Positions:
+    """Codes numbered in the order of their places."""
+    number = np.empty(len(places), np.int64)
+    number[np.argsort(places)] = np.arange(len(places))
+    for piece in slices(len(codes)):
+        budget.check()
+        codes[piece] = number[codes[piece]]
     return codes
 
 

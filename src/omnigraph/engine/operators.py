@@ -10,7 +10,7 @@ from omnigraph.engine.binding_table import BindingTable
 from omnigraph.engine.evaluate import matching
 from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.node_scan import candidates
-from omnigraph.engine.pieces import cuts, slices
+from omnigraph.engine.pieces import cuts, different_rows, slices
 from omnigraph.engine.position_deltas import Positions
 from omnigraph.engine.traversal import TargetTest, connected, followed, leaves
 from omnigraph.errors import QueryTimeout, ResourceLimitExceeded
@@ -73,7 +73,7 @@ def run_step(context: ExecutionContext, step: Step, bindings: BindingTable) -> B
         case ExpandInto():
             return _connect(context, step.traversal, bindings)
         case Filter():
-            return bindings.take(matching(context, step.predicates, bindings))
+            return bindings.kept(matching(context, step.predicates, bindings), context.budget)
         case AntiJoin():
             return _anti(context, step, bindings)
         case OptionalMatch():
@@ -130,7 +130,7 @@ def _reach(context: ExecutionContext, step: ExpandDistinct, bindings: BindingTab
 def _connect(context: ExecutionContext, traversal: Traversal, bindings: BindingTable) -> BindingTable:
     left, right = bindings.of(traversal.left), bindings.of(traversal.right)
     if traversal.edge is None and (traversal.min_hops, traversal.max_hops) == (1, 1):
-        return bindings.take(connected(context, traversal, left, right))
+        return bindings.kept(connected(context, traversal, left, right), context.budget)
     kept: list[Positions] = []
     kept_edges: list[Positions] = []
     for rows, targets, edges in followed(context, Expand(traversal, traversal.left, traversal.right), left, 0):
@@ -143,16 +143,15 @@ def _connect(context: ExecutionContext, traversal: Traversal, bindings: BindingT
     return bindings.extended(np.concatenate(kept), **{traversal.edge.name: np.concatenate(kept_edges)})
 
 
-def _seeds(bindings: BindingTable, outer: tuple[Variable, ...]) -> tuple[BindingTable, Positions]:
+def _seeds(
+    context: ExecutionContext, bindings: BindingTable, outer: tuple[Variable, ...]
+) -> tuple[BindingTable, Positions]:
     """The different outer bindings an inner block depends on, and which one each binding has."""
     if not outer:
         return BindingTable(1, {}), np.zeros(bindings.length, np.int64)
-    columns = np.stack([bindings.of(variable) for variable in outer], axis=1)
-    if columns.shape[1] == 1:
-        values, inverse = np.unique(columns[:, 0], return_inverse=True)
-        return BindingTable(len(values), {outer[0].name: values}), inverse
-    unique, inverse = np.unique(columns, axis=0, return_inverse=True)
-    return BindingTable(len(unique), {v.name: unique[:, i] for i, v in enumerate(outer)}), inverse.reshape(-1)
+    columns = [bindings.of(variable) for variable in outer]
+    unique, inverse = different_rows(columns, context.budget)
+    return BindingTable(len(unique[0]), {v.name: unique[i] for i, v in enumerate(outer)}), inverse
 
 
 def _inside(seeds: BindingTable) -> BindingTable:
@@ -162,18 +161,18 @@ def _inside(seeds: BindingTable) -> BindingTable:
 def _anti(context: ExecutionContext, step: AntiJoin, bindings: BindingTable) -> BindingTable:
     if bindings.length == 0:
         return bindings
-    seeds, which = _seeds(bindings, step.negation.outer)
+    seeds, which = _seeds(context, bindings, step.negation.outer)
     found = run_steps(context, step.steps, _inside(seeds))
     matched = np.zeros(seeds.length, np.bool_)
     if found.rows is not None:
         matched[found.rows] = True
-    return bindings.take(~matched[which])
+    return bindings.kept(~matched[which], context.budget)
 
 
 def _extend(context: ExecutionContext, step: OptionalMatch, bindings: BindingTable) -> BindingTable:
     block = step.optional.block
     added = [*block.variables, *block.optional_variables]
-    seeds, which = _seeds(bindings, step.optional.outer)
+    seeds, which = _seeds(context, bindings, step.optional.outer)
     found = run_steps(context, step.steps, _inside(seeds))
     assert found.rows is not None
     order = np.argsort(found.rows, kind="stable")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Iterator
 from typing import Any, TypeVar
 
@@ -85,3 +86,30 @@ def buckets(column: Positions, budget: ReadBudget) -> Iterator[Positions]:
         if end > begin:
             yield order[begin:end]
         begin = end
+
+
+def different_rows(columns: list[Positions], budget: ReadBudget) -> tuple[list[Positions], Positions]:
+    """The different rows of some columns of positions, ascending, and which of them each row is."""
+    widths = [int(column.max(initial=-1)) + 2 for column in columns]
+    if math.prod(widths) >= 1 << 62:
+        unique, inverse = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+        return [unique[:, number] for number in range(len(columns))], inverse.reshape(-1)
+    keys = columns[0] + 1
+    for column, width in zip(columns[1:], widths[1:], strict=True):
+        keys = keys * width + (column + 1)
+    if not budget.can_stop or len(keys) <= 4 * PIECE_ROWS:
+        found, inverse = np.unique(keys, return_inverse=True)
+        inverse = inverse.reshape(-1)
+    else:
+        parts, inverse, first = [], np.empty(len(keys), np.int64), 0
+        for rows in buckets(columns[0], budget):
+            part, of = np.unique(keys[rows], return_inverse=True)
+            inverse[rows] = of.reshape(-1) + first
+            first += len(part)
+            parts.append(part)
+        found = np.concatenate(parts)
+    unique_columns = []
+    for width in reversed(widths[1:]):
+        found, rest = np.divmod(found, width)
+        unique_columns.append(rest - 1)
+    return [found - 1, *reversed(unique_columns)], inverse

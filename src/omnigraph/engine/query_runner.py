@@ -62,7 +62,8 @@ def run_plan(
         found = finish_tree(context, plan)
     else:
         found = finish(context, plan, run_steps(context, plan.steps, BindingTable(1)))
-    budget.require_rows(found.num_rows)
+    if budget.max_rows is not None:
+        budget.require_rows(found.num_rows)
     if budget.max_bytes is not None:
         budget.hold(found.nbytes)
     return found

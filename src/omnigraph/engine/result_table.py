@@ -14,6 +14,7 @@ from omnigraph.engine.execution_context import ExecutionContext
 from omnigraph.engine.position_deltas import Positions
 from omnigraph.query.plan.logical_plan import Plan
 from omnigraph.query.typed import ParamRef, PropertyRef
+from omnigraph.read_budget import PIECE_ROWS
 from omnigraph.schema.arrow import arrow_type
 from omnigraph.schema.catalog import PropertyType
 
@@ -32,12 +33,16 @@ def finish(context: ExecutionContext, plan: Plan, bindings: BindingTable) -> pa.
 
 def projected(context: ExecutionContext, plan: Plan, bindings: BindingTable) -> pa.Table:
     """One row per binding."""
-    context.budget.require_rows(bindings.length)
+    budget = context.budget
+    if budget.max_rows is not None:
+        budget.require_rows(bindings.length)
+    if budget.max_bytes is None and bindings.length <= PIECE_ROWS:
+        return table_of([column_of(context, plan, i, bindings) for i in range(len(plan.columns))], bindings.length)
     columns, held = [], 0
     for number in range(len(plan.columns)):
         columns.append(column_of(context, plan, number, bindings))
         held += columns[-1].nbytes
-        context.budget.hold(held)
+        budget.hold(held)
     return table_of(columns, bindings.length)
 
 

@@ -185,6 +185,7 @@ def topology_made(edges: TableRows, sources: TableRows, targets: TableRows) -> G
     yield
     keep = (from_ >= 0) & (to >= 0)
     found = _Edges(from_[keep], to[keep], live[keep])
+    yield
     out = _direction(build(found.from_, found.to, found.rows, len(sources)))
     yield
     into = _direction(build(found.to, found.from_, found.rows, len(targets)))

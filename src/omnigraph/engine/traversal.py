@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from omnigraph.engine.evaluate import matching_rows
 from omnigraph.engine.execution_context import ExecutionContext
-from omnigraph.engine.pieces import cuts
+from omnigraph.engine.pieces import cuts, slices
 from omnigraph.engine.position_deltas import Positions
 from omnigraph.query.plan.logical_plan import Expand
 from omnigraph.query.typed import EdgeReading, Predicate, Traversal, Variable
@@ -40,11 +40,18 @@ def followed(context: ExecutionContext, step: Expand, origins: Positions, width:
     if traversal.edge is None and (traversal.min_hops, traversal.max_hops) != (1, 1):
         yield from _hops(context, step, topology, origins, width)
         return
-    if len(origins) * _entries(topology, traversal, step.origin) <= _SURELY_FEW:
+    if len(origins) <= 1 or len(origins) * _entries(topology, traversal, step.origin) <= _SURELY_FEW:
         yield _at_once(topology, traversal, step.origin, origins)
         return
-    counts = _sizes(topology, traversal, step.origin, origins)
-    budget.hold(int(counts.sum()) * width)
+    counts = np.empty(len(origins), np.int64)
+    for part in slices(len(origins)):
+        budget.check()
+        counts[part] = _sizes(topology, traversal, step.origin, origins[part])
+    total = int(counts.sum())
+    budget.hold(total * width)
+    if total + len(origins) <= _SURELY_FEW:
+        yield _at_once(topology, traversal, step.origin, origins)
+        return
     for piece in cuts(counts):
         budget.check()
         rows, targets, edges = _at_once(topology, traversal, step.origin, origins[piece])
@@ -64,9 +71,11 @@ def connected(
         if len(sources) * out.entries <= _SURELY_FEW:
             found |= out.connects(sources, targets)
             continue
-        for piece in cuts(out.sizes(sources)):
-            context.budget.check()
-            found[piece] |= out.connects(sources[piece], targets[piece])
+        for part in slices(len(sources)):
+            here, there = sources[part], targets[part]
+            for piece in cuts(out.sizes(here)):
+                context.budget.check()
+                found[part][piece] |= out.connects(here[piece], there[piece])
     return found
 
 
