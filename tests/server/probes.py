@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from omnigraph.errors import CorruptGraph
-from omnigraph.server.operation import Answer, Call, Content, Need, Operation, Pieces, Streamed
+from omnigraph.server.operation import Answer, Call, Content, HttpOperation, Need, Pieces, Streamed
 
 WAIT_SECONDS = 30
 
@@ -122,12 +122,12 @@ class Probes:
     def not_modified(call: Call) -> Answer:
         return Pieces(iter(()), 1_500_000, status=304)
 
-    def operations(self) -> tuple[Operation, ...]:
+    def operations(self) -> tuple[HttpOperation, ...]:
         def change(call: Call) -> tuple[Need, ...]:
             return (Need("change", "main"),)
 
-        def probe(method: Any, path: str, id: str, run: Any, **more: Any) -> Operation:
-            return Operation(method, path, id, "probes", "A probe", run, **more)
+        def probe(method: Any, path: str, id: str, run: Any, **more: Any) -> HttpOperation:
+            return HttpOperation(method, path, id, "probes", "A probe", run, **more)
 
         return (
             probe("POST", "/wait/read", "wait_read", self.wait),

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from omnigraph.server.asgi_app import Observer, ServerApp, make_app
-from omnigraph.server.operation import Operation
+from omnigraph.server.operation import HttpOperation
 from omnigraph.server.operations import OPERATIONS
 from omnigraph.server.serve import GraphServer, bind
 from omnigraph.server.server_limits import ServerLimits
@@ -57,7 +57,7 @@ def served(
     audit: str | None = None,
     queries: Path | None = None,
     limits: ServerLimits | None = None,
-    operations: Sequence[Operation] = OPERATIONS,
+    operations: Sequence[HttpOperation] = OPERATIONS,
     sub_apps: Sequence[SubApp] = (),
     observers: Sequence[Observer] = (),
 ) -> Iterator[Served]:
@@ -87,7 +87,7 @@ def served(
 def serving(
     settings: ServerSettings,
     *,
-    operations: Sequence[Operation] = OPERATIONS,
+    operations: Sequence[HttpOperation] = OPERATIONS,
     sub_apps: Sequence[SubApp] = (),
     observers: Sequence[Observer] = (),
 ) -> Iterator[Served]:

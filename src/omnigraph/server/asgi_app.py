@@ -22,7 +22,7 @@ from omnigraph.server.asgi import ClientGone, Receive, Request, Scope, Send, by_
 from omnigraph.server.connection import Watcher, send_reply, send_stream
 from omnigraph.server.flat_routes import FlatRoutes
 from omnigraph.server.open_graphs import Opened, open_graphs
-from omnigraph.server.operation import Call, Operation
+from omnigraph.server.operation import Call, HttpOperation
 from omnigraph.server.operations import OPERATIONS
 from omnigraph.server.replies import Reply, compression, reply_of_problem
 from omnigraph.server.request_work import RequestWork, Workplace
@@ -50,7 +50,7 @@ class Observer(Protocol):
 def make_app(
     settings: ServerSettings,
     *,
-    operations: Sequence[Operation] = OPERATIONS,
+    operations: Sequence[HttpOperation] = OPERATIONS,
     sub_apps: Sequence[SubApp] = (),
     observers: Sequence[Observer] = (),
 ) -> ServerApp:
@@ -81,7 +81,7 @@ class ServerApp:
         self,
         settings: ServerSettings,
         opened: Opened,
-        operations: Sequence[Operation],
+        operations: Sequence[HttpOperation],
         sub_apps: Sequence[SubApp],
         observers: Sequence[Observer],
     ) -> None:

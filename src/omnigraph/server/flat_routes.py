@@ -15,7 +15,7 @@ from omnigraph.server.asgi import Request
 from omnigraph.server.docs_page import docs_page
 from omnigraph.server.open_graphs import Opened
 from omnigraph.server.openapi import OpenApi
-from omnigraph.server.operation import Answer, Content, Operation
+from omnigraph.server.operation import Answer, Content, HttpOperation
 from omnigraph.server.replies import Reply, compression, reply_of
 from omnigraph.server.route_table import no_such_path, wrong_method
 from omnigraph.server.server_metrics import ServerMetrics
@@ -42,7 +42,7 @@ class _Flat:
 class FlatRoutes:
     """The flat routes of one server."""
 
-    def __init__(self, facts: ServerFacts, operations: Sequence[Operation]) -> None:
+    def __init__(self, facts: ServerFacts, operations: Sequence[HttpOperation]) -> None:
         self._facts = facts
         self._operations = operations
         self._routes: Mapping[bytes, _Flat] = {

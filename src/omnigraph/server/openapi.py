@@ -14,7 +14,7 @@ from typing import Any, Union, get_args, get_origin
 import msgspec
 
 import omnigraph
-from omnigraph.server.operation import Operation
+from omnigraph.server.operation import HttpOperation
 from omnigraph.server.operation_notes import (
     ANSWER_HEADERS,
     BLOB_ANSWERS,
@@ -49,7 +49,7 @@ class OpenApi:
         with_tokens: callers must show a token; otherwise nothing of tokens is in the document.
     """
 
-    def __init__(self, operations: Iterable[Operation], *, with_tokens: bool) -> None:
+    def __init__(self, operations: Iterable[HttpOperation], *, with_tokens: bool) -> None:
         self._operations = {operation.id: operation for operation in operations}
         self._with_tokens = with_tokens
         self._schemas = _schemas_of(self._operations.values())
@@ -104,7 +104,7 @@ class OpenApi:
         yield "/metrics", "get", metrics
         yield "/graphs", "get", graphs
 
-    def _below_a_graph(self, operation: Operation) -> tuple[str, str, dict[str, Any]]:
+    def _below_a_graph(self, operation: HttpOperation) -> tuple[str, str, dict[str, Any]]:
         described: dict[str, Any] = {
             "operationId": PREFIX + operation.id,
             "tags": [operation.tag],
@@ -133,7 +133,7 @@ class OpenApi:
         if self._with_tokens:
             described["security"] = [{SCHEME: []}]
 
-    def _responses(self, operation: Operation) -> dict[str, Any]:
+    def _responses(self, operation: HttpOperation) -> dict[str, Any]:
         has_body = operation.body is not None or operation.raw_body is not None
         statuses = {
             *OF_EVERY_GRAPH,
@@ -159,7 +159,7 @@ class OpenApi:
             success["links"] = links
         return {"200": success} | errors
 
-    def _links(self, operation: Operation) -> dict[str, Any]:
+    def _links(self, operation: HttpOperation) -> dict[str, Any]:
         found = {}
         for follows in FOLLOWS.get(operation.id, ()):
             target = self._operations.get(follows.operation)
@@ -168,7 +168,7 @@ class OpenApi:
         return found
 
 
-def names_in(operation: Operation) -> list[str]:
+def names_in(operation: HttpOperation) -> list[str]:
     """The names of the parts of a path."""
     return re.findall(r"\{(\w+)\}", operation.path)
 
@@ -283,7 +283,7 @@ def _without_null(schema: Mapping[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _request_body(operation: Operation) -> dict[str, Any] | None:
+def _request_body(operation: HttpOperation) -> dict[str, Any] | None:
     if operation.raw_body is not None:
         return {
             "required": True,
@@ -297,11 +297,11 @@ def _request_body(operation: Operation) -> dict[str, Any] | None:
     return {"required": not operation.body_optional, "content": _json(schema)}
 
 
-def _is_arrow(operation: Operation) -> bool:
+def _is_arrow(operation: HttpOperation) -> bool:
     return operation.raw_body is not None and "arrow" in operation.raw_body
 
 
-def _content_of(operation: Operation) -> dict[str, Any]:
+def _content_of(operation: HttpOperation) -> dict[str, Any]:
     made: dict[str, Any] = {}
     members = _members(operation.answer)
     if members:
@@ -319,7 +319,7 @@ def _members(answer: Any) -> list[type[msgspec.Struct]]:
     return list(get_args(answer)) if get_origin(answer) in _OPTIONAL else [answer]
 
 
-def _schemas_of(operations: Iterable[Operation]) -> dict[str, Any]:
+def _schemas_of(operations: Iterable[HttpOperation]) -> dict[str, Any]:
     kinds: dict[type[msgspec.Struct], None] = {ErrorOutput: None}
     for operation in operations:
         kinds |= dict.fromkeys(_members(operation.answer))
@@ -336,7 +336,7 @@ def _anything(kind: type) -> dict[str, Any]:
     raise NotImplementedError(f"a value of {kind} has no form in JSON")
 
 
-def _link(operation: Operation, follows: Follows, target: Operation) -> dict[str, Any]:
+def _link(operation: HttpOperation, follows: Follows, target: HttpOperation) -> dict[str, Any]:
     parameters = {"path.graph_id": "$request.path.graph_id"}
     if follows.path is not None:
         own = names_in(operation)

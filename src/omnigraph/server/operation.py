@@ -107,7 +107,7 @@ Pool: TypeAlias = Literal["read", "write", "stream"]
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class HttpOperation:
     """One method of one path.
 
     Attributes:

@@ -14,7 +14,7 @@ from omnigraph.policy.audit_log import REQUEST_ID
 from omnigraph.server.admission import Admission
 from omnigraph.server.answer_stream import AnswerFile, Exchange
 from omnigraph.server.authorize import require_needs
-from omnigraph.server.operation import Answer, Call, Operation, Pieces, Streamed
+from omnigraph.server.operation import Answer, Call, HttpOperation, Pieces, Streamed
 from omnigraph.server.replies import Headers, Reply, as_headers, compressor, reply_of
 from omnigraph.server.served_graph import ServedGraph
 from omnigraph.server.server_limits import ServerLimits
@@ -106,7 +106,7 @@ class RequestWork:
     """
 
     place: Workplace
-    operation: Operation
+    operation: HttpOperation
     exchange: Exchange
     request_id: str
     encoding: str | None = None

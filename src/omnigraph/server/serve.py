@@ -16,7 +16,7 @@ import uvicorn
 from omnigraph.errors import InputError
 from omnigraph.server.asgi_app import ServerApp, make_app
 from omnigraph.server.http_protocol import http_protocol
-from omnigraph.server.operation import Operation
+from omnigraph.server.operation import HttpOperation
 from omnigraph.server.operations import OPERATIONS
 from omnigraph.server.request_log import RequestLog
 from omnigraph.server.server_settings import ServerSettings
@@ -86,7 +86,7 @@ class GraphServer(uvicorn.Server):
 def serve(
     settings: ServerSettings,
     *,
-    operations: Sequence[Operation] = OPERATIONS,
+    operations: Sequence[HttpOperation] = OPERATIONS,
     sub_apps: Sequence[SubApp] = (),
     say: Callable[[str], None] = print,
 ) -> None:

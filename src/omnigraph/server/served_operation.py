@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl
 
 from omnigraph import limits
 from omnigraph.errors import InvalidRequest
-from omnigraph.server.operation import Operation
+from omnigraph.server.operation import HttpOperation
 from omnigraph.server.request_body import BodyLimit, decoded_json
 from omnigraph.server.server_limits import ServerLimits
 from omnigraph.wire.query_string import parameters
@@ -22,7 +22,7 @@ class ServedOperation:
         body_limit: how long its body may be.
     """
 
-    def __init__(self, operation: Operation, allowed: ServerLimits) -> None:
+    def __init__(self, operation: HttpOperation, allowed: ServerLimits) -> None:
         self.operation = operation
         self.takes_body = operation.body is not None or operation.raw_body is not None
         resource = "request_body_bytes" if operation.raw_body is None else "graph_batch_request_bytes"

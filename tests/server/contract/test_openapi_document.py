@@ -10,7 +10,7 @@ import pytest
 from openapi_spec_validator import validate
 
 from omnigraph.server.openapi import OpenApi
-from omnigraph.server.operation import Operation
+from omnigraph.server.operation import HttpOperation
 from omnigraph.server.operation_notes import BLOBS, FOLLOWS, REQUEST_HEADERS, TAGS
 from omnigraph.server.operations import OPERATIONS
 
@@ -97,7 +97,7 @@ SENT_BY_CLIENTS = {
 }
 
 
-def document(with_tokens: bool = True, operations: tuple[Operation, ...] = OPERATIONS) -> dict[str, Any]:
+def document(with_tokens: bool = True, operations: tuple[HttpOperation, ...] = OPERATIONS) -> dict[str, Any]:
     made: dict[str, Any] = json.loads(OpenApi(operations, with_tokens=with_tokens).text())
     return made
 
@@ -237,7 +237,7 @@ class _Other(msgspec.Struct):
 
 
 def test_a_table_becomes_paths_schemas_and_statuses() -> None:
-    operation = Operation(
+    operation = HttpOperation(
         *("POST", "/things/{name}", "make_thing", "queries", "Make a thing", lambda call: {}),
         body=_Body,
         body_optional=True,
@@ -272,6 +272,6 @@ def test_a_class_that_has_no_form_in_json_is_refused() -> None:
     class Odd(msgspec.Struct):
         value: complex
 
-    operation = Operation("GET", "/odd", "odd", "queries", "Odd", lambda call: {}, answer=Odd)
+    operation = HttpOperation("GET", "/odd", "odd", "queries", "Odd", lambda call: {}, answer=Odd)
     with pytest.raises(TypeError, match="complex"):
         OpenApi((operation,), with_tokens=True)

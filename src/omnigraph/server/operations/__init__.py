@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from omnigraph.server.operation import Operation
+from omnigraph.server.operation import HttpOperation
 from omnigraph.server.operations.blob_routes import BLOB_ROUTES
 from omnigraph.server.operations.branch_routes import BRANCH_ROUTES
 from omnigraph.server.operations.commit_routes import COMMIT_ROUTES
@@ -17,7 +17,7 @@ from omnigraph.server.operations.state_routes import STATE_ROUTES
 from omnigraph.server.operations.stored_routes import STORED_ROUTES
 from omnigraph.server.operations.tag_routes import TAG_ROUTES
 
-OPERATIONS: tuple[Operation, ...] = (
+OPERATIONS: tuple[HttpOperation, ...] = (
     *STATE_ROUTES,
     *QUERY_ROUTES,
     *STORED_ROUTES,

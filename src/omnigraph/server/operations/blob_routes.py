@@ -11,7 +11,7 @@ import msgspec
 from omnigraph.errors import BlobRangeError, ConflictError
 from omnigraph.graph.blob_value import Blob
 from omnigraph.policy.audit_log import REQUEST_ID
-from omnigraph.server.operation import Answer, Call, Content, Need, Operation, Pieces
+from omnigraph.server.operation import Answer, Call, Content, HttpOperation, Need, Pieces
 from omnigraph.server.operations.asked_branch import branch_of, commit_id_of, state_of
 from omnigraph.server.operations.blob_headers import asked_range, fails_match, is_known
 from omnigraph.server.operations.refused_name import unknown_type_is_400
@@ -87,7 +87,7 @@ def _reads(call: Call) -> tuple[Need, ...]:
 
 
 BLOB_ROUTES = (
-    Operation(
+    HttpOperation(
         "GET",
         "/blob",
         "getBlob",
@@ -99,7 +99,7 @@ BLOB_ROUTES = (
         media_types=("application/octet-stream",),
         statuses=(412, 416, 424),
     ),
-    Operation(
+    HttpOperation(
         "HEAD",
         "/blob",
         "headBlob",

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from omnigraph import ids
 from omnigraph.history.branches import list_branches
-from omnigraph.server.operation import Answer, Call, Need, Operation
+from omnigraph.server.operation import Answer, Call, HttpOperation, Need
 from omnigraph.server.operations.asked_branch import branch_of, needs
 from omnigraph.server.operations.shown_commit import commit_or_null
 from omnigraph.wire import answers, requests
@@ -91,7 +91,7 @@ def _about(call: Call, name: str) -> dict[str, Any]:
 
 
 BRANCH_ROUTES = (
-    Operation(
+    HttpOperation(
         "GET",
         "/branches",
         "listBranches",
@@ -101,7 +101,7 @@ BRANCH_ROUTES = (
         needs("read"),
         answer=answers.BranchesOutput,
     ),
-    Operation(
+    HttpOperation(
         "POST",
         "/branches",
         "createBranch",
@@ -116,7 +116,7 @@ BRANCH_ROUTES = (
         weight=lambda call: _WEIGHT,
         statuses=(409,),
     ),
-    Operation(
+    HttpOperation(
         "POST",
         "/branches/rename",
         "rename_branch",
@@ -131,7 +131,7 @@ BRANCH_ROUTES = (
         weight=lambda call: _WEIGHT,
         statuses=(409,),
     ),
-    Operation(
+    HttpOperation(
         "POST",
         "/branches/merge",
         "mergeBranches",
@@ -146,7 +146,7 @@ BRANCH_ROUTES = (
         weight=lambda call: _WEIGHT,
         statuses=(409,),
     ),
-    Operation(
+    HttpOperation(
         "DELETE",
         "/branches/{branch}",
         "deleteBranch",

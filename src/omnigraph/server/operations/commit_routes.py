@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from omnigraph.history.undo import UndoResult
-from omnigraph.server.operation import Answer, Call, Need, Operation
+from omnigraph.server.operation import Answer, Call, HttpOperation, Need
 from omnigraph.server.operations.asked_branch import branch_of, changes, needs
 from omnigraph.server.operations.shown_commit import commit_or_null, shown_commit
 from omnigraph.wire import answers, requests
@@ -75,7 +75,7 @@ def _undone(call: Call, done: UndoResult) -> dict[str, Any]:
 
 
 COMMIT_ROUTES = (
-    Operation(
+    HttpOperation(
         "GET",
         "/commits",
         "listCommits",
@@ -86,7 +86,7 @@ COMMIT_ROUTES = (
         query=requests.CommitsQuery,
         answer=answers.CommitsOutput,
     ),
-    Operation(
+    HttpOperation(
         "GET",
         "/commits/{commit_id}",
         "getCommit",
@@ -96,7 +96,7 @@ COMMIT_ROUTES = (
         needs("read"),
         answer=answers.CommitOutput,
     ),
-    Operation(
+    HttpOperation(
         "GET",
         "/commit-graph",
         "commit_graph",
@@ -107,7 +107,7 @@ COMMIT_ROUTES = (
         query=requests.CommitGraphQuery,
         answer=answers.CommitGraphOutput,
     ),
-    Operation(
+    HttpOperation(
         "POST",
         "/revert",
         "revert",
@@ -121,7 +121,7 @@ COMMIT_ROUTES = (
         admitted=True,
         statuses=(409,),
     ),
-    Operation(
+    HttpOperation(
         "POST",
         "/restore",
         "restore",

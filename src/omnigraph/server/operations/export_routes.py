@@ -10,7 +10,7 @@ import pyarrow as pa
 from omnigraph.graph.snapshot import Snapshot
 from omnigraph.history.export import export_result, lines_of, selected_pins
 from omnigraph.history.state_at import at_state
-from omnigraph.server.operation import Answer, Call, Need, Operation, Streamed
+from omnigraph.server.operation import Answer, Call, HttpOperation, Need, Streamed
 from omnigraph.server.operations.asked_branch import branch_of, reads, state_of
 from omnigraph.server.operations.query_routes import LINES
 from omnigraph.server.operations.refused_name import unknown_type_is_400
@@ -69,7 +69,7 @@ def _write_rows(file: BinaryIO, snapshot: Snapshot, reader: pa.RecordBatchReader
 
 
 EXPORT_ROUTES = (
-    Operation(
+    HttpOperation(
         "POST",
         "/export",
         "export",
@@ -83,7 +83,7 @@ EXPORT_ROUTES = (
         pool="stream",
         statuses=(413,),
     ),
-    Operation(
+    HttpOperation(
         "POST",
         "/rows",
         "rows",

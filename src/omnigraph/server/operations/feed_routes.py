@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 from omnigraph.errors import ChangeCursorRejected, InputError
 from omnigraph.history.diff import Diff
 from omnigraph.history.feed.page import ChangePage
-from omnigraph.server.operation import Answer, Call, Need, Operation, Streamed
+from omnigraph.server.operation import Answer, Call, HttpOperation, Need, Streamed
 from omnigraph.server.operations.asked_branch import branch_of
 from omnigraph.server.operations.query_routes import JSON, LINES, form_of
 from omnigraph.server.operations.refused_name import unknown_type_is_400
@@ -117,7 +117,7 @@ def _exports(call: Call) -> tuple[Need, ...]:
 
 
 FEED_ROUTES = (
-    Operation(
+    HttpOperation(
         "GET",
         "/commits/{commit_id}/changes",
         "getCommitChanges",
@@ -129,7 +129,7 @@ FEED_ROUTES = (
         statuses=(409, 413),
         keeps_unknown_keys=False,
     ),
-    Operation(
+    HttpOperation(
         "GET",
         "/changes",
         "pollChanges",
@@ -142,7 +142,7 @@ FEED_ROUTES = (
         statuses=(409, 410, 413),
         keeps_unknown_keys=False,
     ),
-    Operation(
+    HttpOperation(
         "POST",
         "/changes/baseline",
         "captureChangeBaseline",
@@ -156,7 +156,7 @@ FEED_ROUTES = (
         pool="stream",
         statuses=(413,),
     ),
-    Operation(
+    HttpOperation(
         "POST",
         "/diff",
         "diff",

@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 
 from omnigraph import limits
 from omnigraph.errors import InputError
-from omnigraph.server.operation import Answer, Call, Need, Operation
+from omnigraph.server.operation import Answer, Call, HttpOperation, Need
 from omnigraph.server.operations.arrow_bodies import arrow_table
 from omnigraph.server.operations.asked_branch import branch_of, changes
 from omnigraph.server.operations.shown_commit import commit_or_null
@@ -100,7 +100,7 @@ def change_of_query(call: Call) -> tuple[Need, ...]:
 
 
 LOAD_ROUTES = (
-    Operation(
+    HttpOperation(
         "POST",
         "/load",
         "load",
@@ -115,7 +115,7 @@ LOAD_ROUTES = (
         body_limit=limits.LOAD_BODY_BYTES,
         statuses=(409, 413),
     ),
-    Operation(
+    HttpOperation(
         "POST",
         "/load/ndjson",
         "loadNdjson",
@@ -131,7 +131,7 @@ LOAD_ROUTES = (
         body_limit=limits.LOAD_BODY_BYTES,
         statuses=(409, 413),
     ),
-    Operation(
+    HttpOperation(
         "POST",
         "/load/arrow",
         "load_arrow",
@@ -147,7 +147,7 @@ LOAD_ROUTES = (
         body_limit=limits.LOAD_BODY_BYTES,
         statuses=(409, 413),
     ),
-    Operation(
+    HttpOperation(
         "POST",
         "/ingest",
         "ingest",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from omnigraph.server.operation import Answer, Call, Operation
+from omnigraph.server.operation import Answer, Call, HttpOperation
 from omnigraph.server.operations.asked_branch import bounds, branch_of, changes
 from omnigraph.server.operations.precondition import expected_head, refuse_condition
 from omnigraph.server.operations.shown_commit import commit_or_null
@@ -42,7 +42,7 @@ def _changed(call: Call, if_commit: str | None) -> Answer:
 
 
 MUTATION_ROUTES = (
-    Operation(
+    HttpOperation(
         "POST",
         "/mutate",
         "mutate",
@@ -56,7 +56,7 @@ MUTATION_ROUTES = (
         admitted=True,
         statuses=(409, 413),
     ),
-    Operation(
+    HttpOperation(
         "POST",
         "/mutate/if-graph-commit",
         "mutate_if_graph_commit",
@@ -70,7 +70,7 @@ MUTATION_ROUTES = (
         admitted=True,
         statuses=(409, 412, 413),
     ),
-    Operation(
+    HttpOperation(
         "POST",
         "/change",
         "change",

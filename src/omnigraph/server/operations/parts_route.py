@@ -14,7 +14,7 @@ from typing import Any
 
 from omnigraph import limits
 from omnigraph.errors import InputError
-from omnigraph.server.operation import Answer, Call, Operation
+from omnigraph.server.operation import Answer, Call, HttpOperation
 from omnigraph.server.operations.arrow_bodies import arrow_table
 from omnigraph.server.operations.load_routes import change_of_query, loaded, shown_load
 from omnigraph.wire import answers, requests
@@ -68,7 +68,7 @@ def _by_type(sources: list[tuple[str | None, Any]]) -> dict[str, Any]:
 
 
 PARTS_ROUTES = (
-    Operation(
+    HttpOperation(
         "POST",
         "/load/parts",
         "load_parts",

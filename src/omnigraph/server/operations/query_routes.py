@@ -6,7 +6,7 @@ from typing import Any
 
 from omnigraph import ids
 from omnigraph.engine.query_result import Result
-from omnigraph.server.operation import Answer, Call, Content, Need, Operation, Streamed
+from omnigraph.server.operation import Answer, Call, Content, HttpOperation, Need, Streamed
 from omnigraph.server.operations.asked_branch import bounds, branch_of, reads, result_bounds, state_of
 from omnigraph.wire import answers, arrow_results, json_results, requests
 
@@ -96,7 +96,7 @@ def _search(call: Call) -> Answer:
 
 
 QUERY_ROUTES = (
-    Operation(
+    HttpOperation(
         "POST",
         "/query",
         "query",
@@ -109,7 +109,7 @@ QUERY_ROUTES = (
         media_types=FORMS,
         statuses=(413,),
     ),
-    Operation(
+    HttpOperation(
         "POST",
         "/read",
         "read",
@@ -122,7 +122,7 @@ QUERY_ROUTES = (
         statuses=(413,),
         successor="<query>",
     ),
-    Operation(
+    HttpOperation(
         "POST",
         "/explain",
         "explain",
@@ -134,7 +134,7 @@ QUERY_ROUTES = (
         answer=answers.ExplainOutput,
         statuses=(413,),
     ),
-    Operation(
+    HttpOperation(
         "POST",
         "/lint",
         "lint",
@@ -145,7 +145,7 @@ QUERY_ROUTES = (
         body=requests.LintRequest,
         answer=answers.LintOutput,
     ),
-    Operation(
+    HttpOperation(
         "POST",
         "/search",
         "search",

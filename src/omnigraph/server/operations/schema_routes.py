@@ -7,7 +7,7 @@ from typing import Any
 
 from omnigraph import ids
 from omnigraph.schema.compiled_schema import compile_schema
-from omnigraph.server.operation import Answer, Call, Need, Operation
+from omnigraph.server.operation import Answer, Call, HttpOperation, Need
 from omnigraph.server.operations.asked_branch import needs
 from omnigraph.server.operations.shown_commit import commit_or_null
 from omnigraph.wire import answers, requests
@@ -50,7 +50,7 @@ def _applies(call: Call) -> tuple[Need, ...]:
 
 
 SCHEMA_ROUTES = (
-    Operation(
+    HttpOperation(
         "GET",
         "/schema",
         "getSchema",
@@ -60,7 +60,7 @@ SCHEMA_ROUTES = (
         needs("read"),
         answer=answers.SchemaOutput,
     ),
-    Operation(
+    HttpOperation(
         "POST",
         "/schema/plan",
         "schema_plan",
@@ -71,7 +71,7 @@ SCHEMA_ROUTES = (
         body=requests.SchemaPlanRequest,
         answer=answers.SchemaPlanOutput,
     ),
-    Operation(
+    HttpOperation(
         "POST",
         "/schema/apply",
         "applySchema",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from omnigraph import limits
 from omnigraph.graph.snapshot import Snapshot
-from omnigraph.server.operation import Answer, Call, Need, Operation
+from omnigraph.server.operation import Answer, Call, HttpOperation, Need
 from omnigraph.server.operations.asked_branch import branch_of, reads, state_of
 from omnigraph.wire import answers, requests
 
@@ -46,7 +46,7 @@ def _stats(call: Call) -> Answer:
 
 
 STATE_ROUTES = (
-    Operation(
+    HttpOperation(
         "GET",
         "/snapshot",
         "getSnapshot",
@@ -57,7 +57,7 @@ STATE_ROUTES = (
         query=requests.StateQuery,
         answer=answers.SnapshotOutput,
     ),
-    Operation(
+    HttpOperation(
         "GET",
         "/stats",
         "stats",

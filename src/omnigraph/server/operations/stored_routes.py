@@ -5,7 +5,7 @@ from __future__ import annotations
 from omnigraph import ids
 from omnigraph.errors import InputError
 from omnigraph.server.authorize import INVOKE_QUERY
-from omnigraph.server.operation import Answer, Call, Need, Operation
+from omnigraph.server.operation import Answer, Call, HttpOperation, Need
 from omnigraph.server.operations.asked_branch import bounds, branch_of, result_bounds, state_of
 from omnigraph.server.operations.mutation_routes import shown_change
 from omnigraph.server.operations.precondition import expected_head, refuse_condition
@@ -87,7 +87,7 @@ def _writes(call: Call) -> bool:
 
 
 STORED_ROUTES = (
-    Operation(
+    HttpOperation(
         "GET",
         "/queries",
         "list_queries",
@@ -97,7 +97,7 @@ STORED_ROUTES = (
         lambda call: (Need("read", ids.MAIN),),
         answer=answers.QueriesOutput,
     ),
-    Operation(
+    HttpOperation(
         "POST",
         "/queries/{name}",
         "invoke_query",
@@ -112,7 +112,7 @@ STORED_ROUTES = (
         writes=_writes,
         statuses=(409, 413),
     ),
-    Operation(
+    HttpOperation(
         "POST",
         "/queries/{name}/if-graph-commit",
         "invoke_query_if_graph_commit",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from omnigraph import ids
-from omnigraph.server.operation import Answer, Call, Operation
+from omnigraph.server.operation import Answer, Call, HttpOperation
 from omnigraph.server.operations.asked_branch import branch_of, needs
 from omnigraph.wire import answers, requests
 
@@ -25,10 +25,10 @@ def _delete(call: Call) -> Answer:
 
 
 TAG_ROUTES = (
-    Operation(
+    HttpOperation(
         "GET", "/tags", "list_tags", "branches", "List the tags", _list, needs("read"), answer=answers.TagsOutput
     ),
-    Operation(
+    HttpOperation(
         "POST",
         "/tags",
         "create_tag",
@@ -42,7 +42,7 @@ TAG_ROUTES = (
         admitted=True,
         statuses=(409,),
     ),
-    Operation(
+    HttpOperation(
         "DELETE",
         "/tags/{tag}",
         "delete_tag",
