@@ -250,6 +250,14 @@ REPREPARE_BUDGET: Final = 3
 GROUP_WRITES: Final = 64
 GROUP_WRITE_ROWS: Final = 256
 
+#: So long the writes of a process wait for the one of them that leads. Longer than a publish takes, even on a busy
+#: store; a write that takes longer goes on beside the others.
+LINE_SECONDS: Final = 1.0
+
+#: Tables made for states between commits (`storage/tables/derived_table.py`) that stay on the disk though nobody has a
+#: handle of them, because a scan may still read one.
+MADE_TABLES_LEFT: Final = 64
+
 #: A read that has lasted for so many seconds gets a lease: much less than the grace of a cleanup, much more than the
 #: reads that are over before a lease would be put.
 LASTING_SECONDS: Final = 10.0

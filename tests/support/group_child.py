@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 
 import omnigraph as og
-from omnigraph import failpoints
+from omnigraph import failpoints, limits
 from omnigraph.write import group_commit
 from tests.support.waiting import wait_until
 
@@ -21,6 +21,7 @@ WRITERS = 6
 
 
 def main(uri: str, ledger: str, armed: str) -> None:
+    limits.LINE_SECONDS = 60  # type: ignore[misc]
     graph = og.open(uri)
     store = graph.internals.store
     line = group_commit._line_of(store, "main")
@@ -40,7 +41,7 @@ def main(uri: str, ledger: str, armed: str) -> None:
         for number, thread in enumerate(threads):
             thread.start()
             wait_until(
-                lambda number=number: line._is_led and len(line._waiting) == number,  # type: ignore[misc]
+                lambda number=number: line.leader is not None and len(line._waiting) == number,  # type: ignore[misc]
                 timeout=20,
                 what="a write to stand in line",
                 pause=0.001,

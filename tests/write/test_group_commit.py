@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import os
 import random
+import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
 
 import omnigraph as og
-from omnigraph import failpoints
+from omnigraph import failpoints, limits
 from omnigraph.errors import (
+    ConflictError,
     EndpointMissing,
     HistoricalVersionReclaimed,
     InputError,
@@ -19,7 +26,12 @@ from omnigraph.errors import (
     PolicyDenied,
     PreconditionFailed,
 )
-from tests.write.together import together
+from omnigraph.storage.graph_store import GraphStore
+from omnigraph.storage.objects.object_store import Location
+from omnigraph.storage.tables import derived_table
+from omnigraph.write import group_commit
+from tests.support.waiting import wait_until
+from tests.write.together import patience, together
 
 SCHEMA = """
 node Person { handle: String @key  name: String  age: I32? }
@@ -317,3 +329,213 @@ def test_a_missing_value_names_the_write_that_lacks_it(graph: og.Graph) -> None:
     lacks = 'query lacks() { insert Person { handle: "z" } }'
     done = together(graph, _writes(graph, (NOTE, {"t": "a"}), (NOTE, {"t": "b"}), (lacks, {})))
     assert isinstance(done[2], og.OmniGraphError) and not isinstance(done[1], MissingValue)
+
+
+def test_what_is_no_answer_of_the_graph_stays_with_the_write_that_raised_it(graph: og.Graph) -> None:
+    class Broken(dict[str, Any]):
+        def _refuse(self, *_: object) -> Any:
+            raise ZeroDivisionError
+
+        __getitem__ = __iter__ = keys = items = get = _refuse
+
+    writes = _writes(graph, *[(NOTE, {"t": t}) for t in "ab"], (NOTE, Broken(t="x")), (NOTE, {"t": "c"}))
+    done = together(graph, writes)
+    assert isinstance(done[2], ZeroDivisionError)
+    assert [each.affected_nodes for each in (done[0], done[1], done[3])] == [1, 1, 1]
+
+
+def test_when_some_break_a_rule_alone_and_the_others_together_each_has_its_own_answer(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = group_commit._stage
+
+    def strict(workspace: Any, group: Any) -> Any:
+        if len(group) > 1:
+            raise InputError("too many")
+        return stage(workspace, group)
+
+    monkeypatch.setattr(group_commit, "_stage", strict)
+    asked = [(NOTE, {"t": "a"}), (KNOW, {"a": "s1", "b": "nobody"}), (NOTE, {"t": "b"}), (NOTE, {"t": "c"})]
+    done = together(graph, _writes(graph, (NOTE, {"t": "first"}), *asked))
+    assert [type(each) for each in done[1:]] == [og.MutationResult, EndpointMissing, *[og.MutationResult] * 2]
+
+
+def test_a_write_whose_thread_was_interrupted_is_not_waited_for(graph: og.Graph) -> None:
+    line = group_commit._line_of(graph.internals.store, "main")
+    first, gone, last = (group_commit._Waiting(None, None, None, "") for _ in range(3))  # type: ignore[arg-type]
+    line._waiting.extend([first, gone])
+    line.leader = first
+    line.leave(gone)
+    line._waiting.append(last)
+    line.settle([first, gone], [gone])
+    line.leave(first)
+    assert line.leader is last and last.decided.is_set()
+
+
+def test_an_interrupt_at_any_step_leaves_nobody_waiting(graph: og.Graph) -> None:
+    seen: set[tuple[str, int]] = set()
+    while True:
+        count = len(seen)
+        _interrupt_at_a_new_step(graph, seen)
+        if len(seen) == count:
+            break
+    assert len(seen) > 40
+    _require_history(graph)
+
+
+def _interrupt_at_a_new_step(graph: og.Graph, seen: set[tuple[str, int]]) -> None:
+    """A write leads two others, and is interrupted at the first step that no interrupt was tried at; every other write
+    is done, and so is the next one."""
+    lines = Path(group_commit.__file__).read_text().splitlines()
+    store = graph.internals.store
+    line = group_commit._line_of(store, "main")
+    is_armed = True
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        nonlocal is_armed
+        if frame.f_code.co_filename != group_commit.__file__:
+            return None
+        step = (frame.f_code.co_name, frame.f_lineno)
+        is_inside = not lines[frame.f_lineno - 1].strip().startswith(("with ", "try:"))  # these are not interrupted
+        if event == "line" and is_armed and step not in seen and is_inside:
+            seen.add(step)
+            is_armed = False
+            raise KeyboardInterrupt
+        return trace
+
+    def lead() -> None:
+        sys.settrace(trace)
+        with contextlib.suppress(KeyboardInterrupt):
+            graph.mutate(NOTE, {"t": "leads"})
+        sys.settrace(None)
+
+    answers: list[object] = []
+    others = [
+        threading.Thread(target=lambda: answers.append(graph.mutate(NOTE, {"t": "waits"})), daemon=True)
+        for _ in range(2)
+    ]
+    leader = threading.Thread(target=lead, daemon=True)
+    for each in (leader, *others):
+        each.start()
+    for each in (leader, *others):
+        each.join(20)
+        assert not each.is_alive(), seen
+    assert len(answers) == 2
+    graph.mutate(NOTE, {"t": "next"})
+    assert line.leader is None and not line._waiting
+
+
+def test_a_line_is_one_store_and_goes_with_its_writes(graph: og.Graph) -> None:
+    locations = [Location("s3://b/g", {"aws_endpoint": endpoint}) for endpoint in ("http://a", "http://b", "http://a")]
+    lines = [group_commit._line_of(GraphStore(location), "main") for location in locations]
+    assert lines[0] is lines[2] is not lines[1]
+    for number in range(3):
+        graph.branches.create(f"b{number}")
+        graph.mutate(NOTE, {"t": "x"}, branch=f"b{number}")
+    del lines
+    gc.collect()
+    assert not [key for key in group_commit._lines if key[0] in (graph.uri, "s3://b/g")]
+
+
+def test_tables_that_were_made_for_states_between_do_not_pile_up(
+    graph: og.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "MADE_TABLES_LEFT", 3)
+    monkeypatch.setattr(derived_table, "_directory", lambda: str(tmp_path))
+    done = together(graph, _writes(graph, *[(NOTE, {"t": str(number)}) for number in range(14)]))
+    for _ in range(2):
+        counts = [len(graph.snapshot(at=each.commit.id).arrow("Note")) for each in done]
+        assert counts == list(range(1, 15))
+    gc.collect()
+    assert len(list(tmp_path.glob("*.lance"))) <= 3 + limits.OPEN_VERSIONS
+    frame = graph.snapshot(at=done[5].commit.id).dataset("Note")
+    for each in done:
+        graph.snapshot(at=each.commit.id).arrow("Note")
+    gc.collect()
+    assert frame.count_rows() == frame.to_table().num_rows == 6
+
+
+def test_states_between_are_made_in_a_directory_of_any_name(
+    graph: og.Graph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = together(graph, _writes(graph, *[(NOTE, {"t": t}) for t in "abc"], (GO, {"h": "s1"})))
+    for number, name in enumerate(("with space", "a%20b", "ü#x", "q?x")):
+        (tmp_path / name).mkdir()
+        monkeypatch.setattr(derived_table, "_directory", lambda name=name: str(tmp_path / name))
+        with og.open(graph.uri, mode="ro") as reader:
+            assert len(reader.snapshot(at=done[1].commit.id).arrow("Note")) == 2, number
+
+
+def test_a_forked_child_does_not_remove_the_tables_of_its_parent(tmp_path: Path) -> None:
+    derived_table._remove(str(tmp_path), os.getpid() + 1)
+    assert tmp_path.is_dir()
+    derived_table._remove(str(tmp_path), os.getpid())
+    assert not tmp_path.exists()
+
+
+@pytest.mark.parametrize("has_moved", [False, True])
+def test_one_id_for_two_writes_on_two_branches_loses_no_row_in_a_merge(graph: og.Graph, has_moved: bool) -> None:
+    graph.branches.create("dev")
+    name = og.new_commit_id()
+    graph.mutate(NOTE, {"t": "on main"}, commit_id=name)
+    if has_moved:
+        graph.mutate(NOTE, {"t": "more"})
+    graph.mutate(NOTE, {"t": "on dev"}, commit_id=name, branch="dev")
+    with pytest.raises(ConflictError, match="another one"):
+        graph.branches.merge("dev")
+    graph.mutate(NOTE, {"t": "last"}, branch="dev")
+    with pytest.raises(ConflictError, match="another one"):
+        graph.branches.merge("dev")
+    assert "on main" in graph.snapshot().arrow("Note").column("text").to_pylist()
+
+
+def test_one_id_in_two_graphs_mixes_no_history(graph: og.Graph, tmp_path: Path) -> None:
+    other, name = _graph(str(tmp_path / "other.omni")), og.new_commit_id()
+    graph.mutate(NOTE, {"t": "here"}, commit_id=name, message="here")
+    other.mutate(NOTE, {"t": "there"}, commit_id=name, message="there")
+    for each, message in ((graph, "here"), (other, "there")):
+        each.mutate(NOTE, {"t": "last"}, message="last")
+        assert [commit.message for commit in each.commits.list(limit=2)] == ["last", message]
+        assert each.commits.get(name).message == message
+
+
+def test_a_write_that_takes_long_does_not_hold_up_others(graph: og.Graph, tmp_path: Path) -> None:
+    pause = tmp_path / "pause"
+    slow = threading.Thread(target=lambda: graph.mutate(NOTE, {"t": "slow"}), daemon=True)
+    failpoints.arm(f"write.after_stage=pause:{pause}")
+    try:
+        with patience(0.05):
+            slow.start()
+            wait_until(tmp_path.joinpath("pause.reached").exists, timeout=20, what="the slow write")
+            failpoints.arm("")
+            for number in range(3):
+                graph.mutate(NOTE, {"t": str(number)})
+            assert slow.is_alive()
+    finally:
+        tmp_path.joinpath("pause.release").touch()
+        failpoints.arm("")
+    slow.join(20)
+    texts = [row["text"] for row in graph.snapshot().arrow("Note").to_pylist()]
+    assert sorted(texts) == ["0", "1", "2", "slow"]
+
+
+def test_leaders_that_take_long_and_overtake_each_other_lose_and_repeat_nothing(graph: og.Graph) -> None:
+    answers: list[og.MutationResult] = []
+
+    def write(number: int) -> None:
+        for turn in range(8):
+            asked: Any = [(NOTE, {"t": f"{number}-{turn}"}), (AGE, {"h": "s1", "a": turn})][turn % 2]
+            answers.append(graph.mutate(*asked))
+
+    with patience(0.0):
+        threads = [threading.Thread(target=write, args=(number,)) for number in range(6)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join(60)
+    assert len({each.commit.id for each in answers if each.commit}) == len(answers) == 48
+    assert (
+        graph.snapshot().count("Note") == 24 == len({row["text"] for row in graph.snapshot().arrow("Note").to_pylist()})
+    )
+    assert len(graph.commits.list()) == 2 + 48
+    _require_history(graph)

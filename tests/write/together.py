@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
 import omnigraph as og
+from omnigraph import limits
 from omnigraph.write import group_commit
 from tests.support.waiting import wait_until
 
@@ -24,11 +28,11 @@ def together(graph: og.Graph, writes: Sequence[Callable[[], Any]], branch: str =
     def run(number: int) -> None:
         try:
             outcomes[number] = writes[number]()
-        except og.OmniGraphError as error:
+        except Exception as error:
             outcomes[number] = error
 
     threads = [threading.Thread(target=run, args=(number,)) for number in range(len(writes))]
-    with store.sections.hold(branch):
+    with patience(60), store.sections.hold(branch):
         for number, thread in enumerate(threads):
             thread.start()
             _await(line, number)
@@ -38,8 +42,19 @@ def together(graph: og.Graph, writes: Sequence[Callable[[], Any]], branch: str =
     return outcomes
 
 
+@contextmanager
+def patience(seconds: float) -> Iterator[None]:
+    """Inside, a leader may take so long before the next one goes on without it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(limits, "LINE_SECONDS", seconds)
+        yield
+
+
 def _await(line: group_commit._Line, number: int) -> None:
     """Return when the first write leads, and so many wait behind it."""
     wait_until(
-        lambda: line._is_led and len(line._waiting) == number, timeout=20, what="a write to stand in line", pause=0.001
+        lambda: line.leader is not None and len(line._waiting) == number,
+        timeout=20,
+        what="a write to stand in line",
+        pause=0.001,
     )

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import copy
 import threading
+import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from weakref import WeakValueDictionary
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -47,13 +49,16 @@ def mutate(store: GraphStore, schemas: SchemaRegistry, request: MutationRequest)
     """
     waiting = _Waiting(store, request, mutation_of(schemas, request), request.commit_id or ids.new_ulid())
     line = _line_of(store, request.branch)
-    if not line.join(waiting):
-        return waiting.answer()
     try:
-        _lead(line)
+        if line.join(waiting):
+            _lead(line, waiting)
         return waiting.answer()
     finally:
-        line.pass_on()
+        try:
+            line.leave(waiting)
+        except BaseException:  # an interrupt on the way; others may wait for the rest of it
+            line.leave(waiting)
+            raise
 
 
 @dataclass(slots=True, eq=False)
@@ -62,8 +67,8 @@ class _Waiting:
 
     Attributes:
         decided: it has an answer, or it is its turn to lead, or to be run by its own thread.
-        leads: it is the first of its line.
         tried: others tried to publish it, and may have done so.
+        is_gone: its thread waits no more.
     """
 
     store: GraphStore
@@ -72,8 +77,8 @@ class _Waiting:
     commit_id: str
     created_at: datetime = field(default_factory=ids.now)
     decided: threading.Event = field(default_factory=threading.Event)
-    leads: bool = False
     tried: bool = False
+    is_gone: bool = False
     result: MutationResult | None = None
     error: BaseException | None = None
 
@@ -123,29 +128,53 @@ def _receipt(waiting: _Waiting, commit: Commit) -> MutationResult:
 
 
 class _Line:
-    """The writes of this process that wait for one branch."""
+    """The writes of this process that wait for one branch.
+
+    An interrupt may end a thread between any two steps. So who leads is said in one place, a write that was taken out
+    of the line is in a list of its leader first, and what ends a turn can be done twice.
+
+    A leader that takes long, because its statements do, holds up nobody for longer than `limits.LINE_SECONDS`: then the
+    first of those behind it leads, and whoever comes to the section first commits first, as two processes would.
+
+    Attributes:
+        leader: the write whose thread sees to the others; None when nobody writes.
+        since: when it began to, in monotonic seconds.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waiting: deque[_Waiting] = deque()
-        self._is_led = False
+        self.leader: _Waiting | None = None
+        self.since = 0.0
 
     def join(self, waiting: _Waiting) -> bool:
         """Stand in line; returns when the write leads the line (True) or has been seen to (False)."""
         with self._lock:
             self._waiting.append(waiting)
-            if not self._is_led:
-                self._is_led = waiting.leads = True
+            if self.leader is None:
+                self._appoint(waiting)
                 return True
-        try:
-            if not waiting.request.budget.can_stop:
-                waiting.decided.wait()
-            while not waiting.decided.wait(_LOOK_SECONDS):
+        can_stop = waiting.request.budget.can_stop
+        while not waiting.decided.wait(_LOOK_SECONDS if can_stop else limits.LINE_SECONDS):
+            if can_stop:
                 self._withdraw(waiting)
-        except BaseException:
-            self._leave(waiting)
-            raise
-        return waiting.leads
+            self._take_over(waiting)
+        return self.leader is waiting
+
+    def _appoint(self, waiting: _Waiting | None) -> None:
+        self.since = time.monotonic()
+        self.leader = waiting
+        if waiting is not None:
+            waiting.decided.set()
+
+    def _take_over(self, waiting: _Waiting) -> None:
+        """Lead, if nobody is before this write but a leader that takes long. One that has not begun stays the leader:
+        it knows already that it is."""
+        with self._lock:
+            is_first = bool(self._waiting) and self._waiting[0] is waiting
+            has_begun = self.leader not in self._waiting
+            if is_first and has_begun and time.monotonic() - self.since >= limits.LINE_SECONDS:
+                self._appoint(waiting)
 
     def _withdraw(self, waiting: _Waiting) -> None:
         """A write whose time is over goes away. One that others took along already is answered by them."""
@@ -153,69 +182,74 @@ class _Line:
             waiting.request.budget.check()
         except (QueryTimeout, QueryCancelled):
             with self._lock:
-                if waiting.leads or waiting not in self._waiting:
+                if self.leader is waiting or waiting not in self._waiting:
                     return
                 self._waiting.remove(waiting)
             raise
 
-    def _leave(self, waiting: _Waiting) -> None:
-        """An interrupted thread goes away. What others took along already is out of its hands."""
+    def take(self, first: _Waiting, taken: list[_Waiting]) -> None:
+        """Take the leader out of the line, and those that may be published with it."""
         with self._lock:
+            taken.append(first)
+            self._waiting.remove(first)
+            while self._waiting and len(taken) < limits.GROUP_WRITES:
+                following = self._waiting[0]
+                if not (first.may_join and following.may_join):
+                    return
+                taken.append(following)
+                self._waiting.popleft()
+
+    def settle(self, taken: Sequence[_Waiting], later: Sequence[_Waiting]) -> None:
+        """Wake those who were taken. Some have to wait for the next publish; they are the first then.
+
+        Whoever has no answer runs by itself: by its commit id it finds out whether it was published.
+        """
+        with self._lock:
+            again = [each for each in later if not each.is_gone]
+            self._waiting = deque([*again, *(each for each in self._waiting if each not in taken)])
+        for each in taken:
+            if each not in later:
+                each.tried = len(taken) > 1 and each.result is None and each.error is None
+                each.decided.set()
+
+    def leave(self, waiting: _Waiting) -> None:
+        """A write has its answer, or its thread was interrupted; then what others took along is out of its hands.
+        If it led, the next one does."""
+        with self._lock:
+            waiting.is_gone = True
             if waiting in self._waiting:
                 self._waiting.remove(waiting)
-        if waiting.leads:
-            self.pass_on()
-
-    def take(self) -> list[_Waiting]:
-        """The first write, and those behind it that may be published with it."""
-        with self._lock:
-            taken = [self._waiting.popleft()]
-            while (
-                self._waiting and taken[0].may_join and self._waiting[0].may_join and len(taken) < limits.GROUP_WRITES
-            ):
-                taken.append(self._waiting.popleft())
-            return taken
-
-    def put_back(self, waiting: Sequence[_Waiting]) -> None:
-        """Writes that have to wait for the next publish; they are the first then."""
-        with self._lock:
-            self._waiting.extendleft(reversed(waiting))
-
-    def pass_on(self) -> None:
-        """Let the next one lead."""
-        with self._lock:
-            if not self._waiting:
-                self._is_led = False
-                return
-            following = self._waiting[0]
-            following.leads = True
-            following.decided.set()
+            if self.leader is waiting:
+                self._appoint(self._waiting[0] if self._waiting else None)
+            elif self.leader is not None:
+                self.leader.decided.set()
 
 
-_lines: dict[tuple[str, str], _Line] = {}
+#: Lines by address, options of the store and branch: two handles may mean different stores by one address.
+_lines: WeakValueDictionary[tuple[str, frozenset[tuple[str, str]], str], _Line] = WeakValueDictionary()
 _registry = threading.Lock()
 
 
 def _line_of(store: GraphStore, branch: str) -> _Line:
+    location = store.location
     with _registry:
-        return _lines.setdefault((store.location.uri, branch), _Line())
+        return _lines.setdefault((location.uri, frozenset(location.options.items()), branch), _Line())
 
 
-def _lead(line: _Line) -> None:
-    """See to the first of a line and those that go with it."""
-    taken = line.take()
-    if len(taken) == 1:
-        return
+def _lead(line: _Line, first: _Waiting) -> None:
+    """See to the write that leads a line and to those that go with it."""
+    taken: list[_Waiting] = []
     group = _Group(taken)
     try:
-        group.publish()
+        line.take(first, taken)
+        if len(taken) > 1:
+            group.publish()
     finally:
-        # Whoever has no answer runs by itself: by its commit id it finds out whether it was published.
-        line.put_back([each for each in taken if each in group.later])
-        for each in taken:
-            if each not in group.later:
-                each.tried = each.result is None and each.error is None
-                each.decided.set()
+        try:
+            line.settle(taken, group.later)
+        except BaseException:  # as above
+            line.settle(taken, group.later)
+            raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,6 +347,8 @@ class _Group:
             except OmniGraphError as error:
                 report.refused.append((waiting, error))
                 continue
+            except Exception:
+                continue  # its own thread runs it, and meets the same
             own = footprint_of(draft)
             if own is None:
                 continue  # its own thread runs it
@@ -340,34 +376,44 @@ def _own(error: OmniGraphError, commit_id: str) -> OmniGraphError:
     """The same error for one of several writes, with the id of its own commit."""
     found = copy.copy(error)
     found.__cause__ = error.__cause__
-    if "commit_id" in error.details:
+    named = error.details.get("commit_id")
+    if named is not None:
         found.details = {**error.details, "commit_id": commit_id}
+        found.message = error.message.replace(str(named), commit_id)
     return found
 
 
 def _staged(workspace: Workspace, report: _Report) -> tuple[StagedChanges | None, _Report]:
     """Check the writes together and stage them; where a rule is broken, those that keep it."""
+    staged = _stage_or_none(workspace, report.joined)
+    if staged is not None:
+        return staged, report
+    kept, refused = [], list(report.refused)
+    for joined in report.joined:
+        try:
+            _stage(workspace, [joined])
+            kept.append(joined)
+        except StorageError:
+            raise
+        except OmniGraphError as error:
+            refused.append((joined.waiting, error))
+    staged = _stage_or_none(workspace, kept) if len(kept) < len(report.joined) else None
+    apart: list[_Joined] = []
+    if staged is None and kept:  # each alone is right, together they are not
+        kept, apart = kept[:1], kept[1:]
+        staged = _stage(workspace, kept)
+    later = [*report.later, *(each.waiting for each in apart)]
+    return staged, _Report(kept, report.done, report.idle, refused, later)
+
+
+def _stage_or_none(workspace: Workspace, group: Sequence[_Joined]) -> StagedChanges | None:
+    """Writes that were staged together; None for no writes, and for those that break a rule."""
     try:
-        return _stage(workspace, report.joined), report
+        return _stage(workspace, group) if group else None
     except StorageError:
         raise
     except OmniGraphError:
-        kept, refused = [], list(report.refused)
-        for joined in report.joined:
-            try:
-                _stage(workspace, [joined])
-                kept.append(joined)
-            except StorageError:
-                raise
-            except OmniGraphError as error:
-                refused.append((joined.waiting, error))
-    if len(kept) == len(report.joined):  # each alone is right, together they are not
-        kept, apart = kept[:1], kept[1:]
-    else:
-        apart = []
-    later = [*report.later, *(each.waiting for each in apart)]
-    found = _Report(kept, report.done, report.idle, refused, later)
-    return (_stage(workspace, kept) if kept else None), found
+        return None
 
 
 def _stage(workspace: Workspace, group: Sequence[_Joined]) -> StagedChanges:

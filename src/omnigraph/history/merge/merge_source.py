@@ -78,6 +78,8 @@ def find_base(store: GraphStore, source: MergeSource, target: ManifestSnapshot) 
         return ahead
     head, ours = _known(store, target)
     _, theirs = _known(store, source.snapshot)
+    for commit_id in ours.keys() & theirs.keys():
+        _require_same(ours[commit_id], theirs[commit_id])
     known = {**theirs, **ours}
     found = merge_bases(source.head, head, known)
     if not found:
@@ -105,8 +107,21 @@ def _ahead(store: GraphStore, source: MergeSource, target: ManifestSnapshot) -> 
             return None
         missing.append(commit)
         if commit.parent == head.id:
+            _require_same(head, commit_log.find_commit(source.snapshot, head.id) or head)
             return MergeBase(head, target, True, tuple(sorted(missing, key=lambda commit: commit.id)))
     return None
+
+
+def _require_same(ours: Commit, theirs: Commit) -> None:
+    """Callers may choose the ids of their commits. One that was given to writes on two branches names two commits, and
+    neither is an ancestor of both sides."""
+    if ours.branch != theirs.branch and ours.created_at != theirs.created_at:
+        raise ConflictError(
+            f"the id {ours.id} was given to a commit on '{ours.branch}' and to another one on '{theirs.branch}', "
+            "so nobody can tell what the two sides have in common",
+            hint="export the rows of the source and load them into the target",
+            commit_id=ours.id,
+        )
 
 
 def _beside(store: GraphStore, best: Commit, other: Commit, known: Mapping[str, Commit]) -> Detour:

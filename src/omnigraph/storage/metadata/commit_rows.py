@@ -30,31 +30,34 @@ _KNOWN_COMMITS = 100_000
 
 
 class _CommitCache:
-    """Commits by the name of the data file that holds them, and by id. Both are unique in the world."""
+    """Commits by the name of the data file that holds them. These names are unique in the world. Ids are not: a caller
+    may give the same one to a write in another graph, or on another branch."""
 
     def __init__(self) -> None:
         most = _KNOWN_COMMITS
         self._files: LruCache[str, Mapping[str, Commit]] = LruCache(
             max_size=most, size_of=lambda held: sum(map(_size, held.values())) + 1
         )
-        self._commits: LruCache[str, Commit] = LruCache(max_size=most, size_of=_size)
+        self._commits: LruCache[tuple[str, str], Commit] = LruCache(max_size=most, size_of=_size)
 
     def of_file(self, file: str) -> Mapping[str, Commit] | None:
         """All commits of a file; None when nobody read all of it."""
         return self._files.get(file)
 
-    def commit(self, commit_id: str) -> Commit | None:
-        """A commit by id; only for ids that a row of the same graph names, since other graphs are kept here too."""
-        return self._commits.get(commit_id)
+    def commit(self, file: str, commit_id: str) -> Commit | None:
+        """A commit of a file, of which perhaps only a part was read."""
+        held = self._files.get(file)
+        return held.get(commit_id) if held is not None else self._commits.get((file, commit_id))
 
     def put(self, file: str, commits: Mapping[str, Commit]) -> None:
-        self.put_some(commits)
         self._files.put(file, dict(commits))
+        if self._files.get(file) is None:  # too many for one entry
+            self.put_some(file, commits)
 
-    def put_some(self, commits: Mapping[str, Commit]) -> None:
+    def put_some(self, file: str, commits: Mapping[str, Commit]) -> None:
         """Commits of a file that has more of them."""
         for commit_id, commit in commits.items():
-            self._commits.put(commit_id, commit)
+            self._commits.put((file, commit_id), commit)
 
 
 def _size(commit: Commit) -> int:
@@ -133,9 +136,16 @@ def finder(handle: LanceTable) -> Callable[[str], Commit | None]:
     """Finds commits of an open manifest by id, for ids that one of its rows names. Reads as far back as it takes, so
     whoever asks for new ones first reads little."""
     rows = _Backwards(handle)
+    newest_first = sorted(handle.get_fragments(), key=lambda fragment: -fragment.fragment_id)
+    files = [_file(fragment) for fragment in newest_first]
 
     def find(commit_id: str) -> Commit | None:
-        return _kept.commit(commit_id) or rows.find(commit_id)
+        for place, file in enumerate(files):
+            found = _kept.commit(file, commit_id)
+            if found is not None:
+                files.insert(0, files.pop(place))  # its parent is most likely there too
+                return found
+        return rows.find(commit_id)
 
     return find
 
@@ -196,7 +206,7 @@ class _Backwards:
         with store_errors("read the history", self._handle):
             rows_read = scanner.to_table()
         commits = _commits(rows_read)
-        _kept.put_some(commits)
+        _kept.put_some(_file(fragment), commits)
         if self._below == 0:
             self._left.pop()
             self._below = None

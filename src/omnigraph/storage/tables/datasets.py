@@ -316,12 +316,14 @@ class Tables:
 
         if table.derived is not None:
             made = self.at(table)
-            return PinnedDataset(
+            read = PinnedDataset(
                 made.uri,
                 made.version,
                 storage_options=self._options,
                 default_scan_options={"blob_handling": AS_BYTES},
             )
+            read.made_from = made
+            return read
         with store_errors(f"open table {table.location} at version {table.version}"):
             pinned = PinnedDataset(
                 self.address(table.location, table.branch),

@@ -11,18 +11,22 @@ from __future__ import annotations
 import atexit
 import itertools
 import json
+import os
 import shutil
 import tempfile
-from collections import defaultdict
+import weakref
+from collections import defaultdict, deque
 from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import lance
 import numpy as np
 from lance import DatasetBasePath
 from lance.fragment import FragmentMetadata
 
+from omnigraph import limits
 from omnigraph.storage.objects.native_libraries import store_errors
 from omnigraph.storage.tables.datasets import DATA_STORAGE_VERSION, TableVersion, as_dataset
 from omnigraph.storage.tables.lance_types import LanceTable
@@ -31,6 +35,9 @@ if TYPE_CHECKING:
     from omnigraph.storage.tables.datasets import Tables
 
 _numbers = itertools.count()
+
+#: Made tables that nobody has a handle of any more, oldest first.
+_left: deque[str] = deque()
 
 
 def derive(tables: Tables, table: TableVersion) -> LanceTable:
@@ -52,13 +59,20 @@ def derive(tables: Tables, table: TableVersion) -> LanceTable:
             *(places.named(before, derived.base, each.metadata) for each in before.get_fragments()),
             *(places.named(after, table, each.metadata) for each in new),
         ]
-        made = _scratch_table(tables, before, places)
-        made = _committed(made, lance.LanceOperation.Overwrite(before.lance_schema, []))
-        made = _committed(made, lance.LanceOperation.Update([], [], fragments))
         hidden = _offsets(derived.gone)
         for ordinal, fragment in enumerate(new):
             hidden[fragment.fragment_id] = _others(fragment.metadata.physical_rows, ordinal, derived.put)
-        return _without(made, hidden)
+        path = f"{_directory()}/{next(_numbers)}.lance"
+        try:
+            made = _scratch_table(tables, path, before, places)
+            made = _committed(made, lance.LanceOperation.Overwrite(before.lance_schema, []))
+            made = _committed(made, lance.LanceOperation.Update([], [], fragments))
+            made = _without(made, hidden)
+        except BaseException:
+            _leave(path, os.getpid())
+            raise
+        weakref.finalize(made, _leave, path, os.getpid()).atexit = False
+        return made
 
 
 class _Places:
@@ -88,10 +102,10 @@ class _Places:
         return int(self.bases[path].id)
 
 
-def _scratch_table(tables: Tables, like: LanceTable, places: _Places) -> LanceTable:
+def _scratch_table(tables: Tables, path: str, like: LanceTable, places: _Places) -> LanceTable:
     return lance.write_dataset(
         like.schema.empty_table(),
-        f"file-object-store://{_directory()}/{next(_numbers)}.lance",
+        f"file-object-store://{quote(path)}",
         mode="create",
         enable_stable_row_ids=True,
         data_storage_version=DATA_STORAGE_VERSION,
@@ -104,8 +118,25 @@ def _scratch_table(tables: Tables, like: LanceTable, places: _Places) -> LanceTa
 def _directory() -> str:
     """Where this process makes such tables; gone with it."""
     path = tempfile.mkdtemp(prefix="omnigraph-states-")
-    atexit.register(shutil.rmtree, path, ignore_errors=True)
+    atexit.register(_remove, path, os.getpid())
     return path
+
+
+def _leave(path: str, owner: int) -> None:
+    """Nobody has a handle of a made table any more. A scan may still read it, so only the older ones of those are
+    removed. Called by the garbage collector, in any thread."""
+    _left.append(path)
+    while len(_left) > limits.MADE_TABLES_LEFT:
+        try:
+            _remove(_left.popleft(), owner)
+        except IndexError:  # another thread was faster
+            return
+
+
+def _remove(path: str, owner: int) -> None:
+    """A child that was forked has the tables of its parent in mind, which are not its own."""
+    if os.getpid() == owner:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _committed(handle: LanceTable, operation: Any) -> LanceTable:

@@ -12,6 +12,7 @@ import lance
 import pyarrow as pa
 
 from omnigraph.errors import ReadOnly
+from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.row_lookup import plain_field
 
 #: Members that write, move to another version, or give something that does.
@@ -59,7 +60,13 @@ REFUSED_PROPERTIES = ("branches", "optimize", "tags")
 
 
 class PinnedDataset(lance.LanceDataset):
-    """The rows of one type in one state: a `lance.LanceDataset` that only reads. Blobs are bytes."""
+    """The rows of one type in one state: a `lance.LanceDataset` that only reads. Blobs are bytes.
+
+    Attributes:
+        made_from: the handle of a table that was made for this state and stays as long as somebody has it.
+    """
+
+    made_from: LanceTable | None = None
 
     @property
     def schema(self) -> pa.Schema:
