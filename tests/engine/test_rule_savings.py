@@ -81,10 +81,10 @@ def _run(graph: og.Graph, name: str, off: str | None, monkeypatch: pytest.Monkey
         fetched += len(positions)
         return values(self, name, positions)
 
-    def counted_whole(self: TableRows, name: str) -> Any:
+    def counted_whole(self: TableRows, name: str, *budget: Any) -> Any:
         nonlocal fetched
         fetched += len(self)
-        return column(self, name)
+        return column(self, name, *budget)
 
     with monkeypatch.context() as patched:
         patched.setattr(TableRows, "values", counted)
