@@ -110,14 +110,14 @@ def access_path(catalog: Catalog, variable: Variable, predicates: tuple[Predicat
     """The way that `candidates` takes, for explain."""
     if not predicates:
         return AccessPath.ALL
-    if any(_key_operand(catalog, variable, predicate) is not None for predicate in predicates):
+    if any(key_operand(catalog, variable, predicate) is not None for predicate in predicates):
         return AccessPath.KEY
     return AccessPath.TEXT if any(isinstance(each, TextMatch) for each in predicates) else AccessPath.COLUMNS
 
 
 def _wanted_ids(context: ExecutionContext, variable: Variable, predicate: Predicate) -> list[str] | None:
     """The ids that a predicate on a text key allows; None when it is something else."""
-    values = _key_operand(context.view.catalog, variable, predicate)
+    values = key_operand(context.view.catalog, variable, predicate)
     if values is None:
         return None
     if isinstance(values, ParamRef | KeyId):
@@ -128,7 +128,8 @@ def _wanted_ids(context: ExecutionContext, variable: Variable, predicate: Predic
     return list(dict.fromkeys(value for value in many if value is not None))
 
 
-def _key_operand(catalog: Catalog, variable: Variable, predicate: Predicate) -> ParamRef | KeyId | list[Operand] | None:
+def key_operand(catalog: Catalog, variable: Variable, predicate: Predicate) -> ParamRef | KeyId | list[Operand] | None:
+    """What a predicate wants a text key to be, one of several or a list; None when it is something else."""
     match predicate:
         case Compare(operator=Operator.EQ):
             for own, other in ((predicate.left, predicate.right), (predicate.right, predicate.left)):

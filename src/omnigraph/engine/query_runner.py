@@ -19,6 +19,7 @@ from omnigraph.engine.binding_table import BindingTable
 from omnigraph.engine.execution_context import ExecutionContext, ExecutionTrace
 from omnigraph.engine.graph_view import GraphView
 from omnigraph.engine.operators import run_steps
+from omnigraph.engine.point_read import PointRead
 from omnigraph.engine.query_result import Result
 from omnigraph.engine.result_table import finish
 from omnigraph.engine.version_cache import VersionCache
@@ -122,7 +123,7 @@ class QueryRunner:
         compiled = self._compile(request.source, request.name, view.catalog)
         params = bind_params(compiled.query, request.params, self._embedder)
         return Result(
-            run_plan(view, compiled.plan(view), params, budget=request.budget),
+            compiled.run(view, params, request.budget),
             compiled.names,
             query_name=compiled.query.name,
             branch=snapshot.branch,
@@ -171,15 +172,21 @@ class _Compiled:
         self.types = tuple(column.type for column in query.columns)
         self._planned: _Planned | None = None
 
-    def plan(self, view: GraphView) -> Plan:
+    def run(self, view: GraphView, params: Mapping[str, Any], budget: ReadBudget) -> pa.Table:
+        planned = self._plan(view)
+        found = planned.point.run(view, params, budget) if planned.point is not None else None
+        return run_plan(view, planned.plan, params, budget=budget) if found is None else found
+
+    def _plan(self, view: GraphView) -> _Planned:
         """A plan for a state: the last one if it was made for this state, or for one with tables of similar sizes."""
         planned, snapshot = self._planned, view.snapshot
         state = (snapshot.branch, snapshot.identity, -1 if snapshot.between else snapshot.version)
         if planned is None or (planned.state != state and not planned.suits(view)):
             sizes = _Sizes(view)
-            planned = _Planned(plan_query(sizes, view.catalog, self.query), state, sizes.known)
+            plan = plan_query(sizes, view.catalog, self.query)
+            planned = _Planned(plan, PointRead.of(plan, view.catalog), state, sizes.known)
             self._planned = planned
-        return planned.plan
+        return planned
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +194,7 @@ class _Planned:
     """A plan and the sizes of tables that it was chosen for; nothing else of a state has a say in it."""
 
     plan: Plan
+    point: PointRead | None
     state: tuple[str, str, int]
     sizes: Mapping[str, int]
 

@@ -171,6 +171,17 @@ class TableRows:
         """Whether the whole column is in memory already."""
         return name in self._columns
 
+    def holds(self, name: str) -> bool:
+        """Whether single values of a column can be had without reading it."""
+        return name in self._columns or name in self._inherited
+
+    def known_position(self, id_: str) -> int | None:
+        """Position of the row with an id; None when there is none, or when memory alone does not tell."""
+        position = None if self._positions is None else self._positions.get(id_)
+        if position is None or position >= len(self) or (self.alive is not None and not self.alive[position]):
+            return None
+        return position
+
     def find(self, ids: Iterable[str]) -> Positions:
         """Positions of the rows with these ids; ids that do not exist are left out."""
         wanted = list(ids)
