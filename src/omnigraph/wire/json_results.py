@@ -23,7 +23,10 @@ _encode = msgspec.json.encode
 
 def is_small(result: Result) -> bool:
     """Whether the whole answer may be one text in memory."""
-    return len(result) <= limits.RESULT_BATCH_ROWS and result.to_arrow().nbytes <= _PIECE_BYTES
+    if len(result) > limits.RESULT_BATCH_ROWS:
+        return False
+    table = result.to_arrow()  # the buffers are quickly told, and hold at least what the table shows of them
+    return bool(table.get_total_buffer_size() <= _PIECE_BYTES or table.nbytes <= _PIECE_BYTES)
 
 
 def envelope(result: Result, *, with_commit: bool = True) -> bytes:

@@ -12,6 +12,7 @@ import json
 import os
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from urllib.parse import quote, unquote
 
@@ -538,32 +539,41 @@ def newest_version(directory: str, known: int = 0) -> int | None:
     Args:
         known: a version that was made, if one is known.
     """
-    start = max(known, _noted(directory))
-    if not _is_noted_last(directory) or not os.path.exists(os.path.join(directory, version_file(start))):
-        return None  # another branch of the same name, a table that is gone, or versions were removed
+    versions = f"{directory}/_versions"
+    note = _note(versions)
+    if note is None:
+        return None  # versions were removed
+    start = max(known, note)
+    if not os.path.exists(f"{directory}/{version_file(start)}"):
+        return None  # another branch of the same name, or a table that is gone
     for version in range(start + 1, start + 1 + _VERSIONS_TRIED):
-        if not os.path.exists(os.path.join(directory, version_file(version))):
+        if not os.path.exists(f"{directory}/{version_file(version)}"):
             return version - 1
     return None
 
 
-def _is_noted_last(directory: str) -> bool:
-    """Whether the note is the last thing that happened to the version files. It appears under its name a moment after
-    it was written."""
-    versions = os.path.join(directory, "_versions")
+def _note(versions: str) -> int | None:
+    """What the note says, 0 if that cannot be told; None if it is not the last thing that happened to the version
+    files. It appears under its name a moment after it was written."""
+    path = f"{versions}/{_NOTE}"
     try:
-        changed = os.stat(versions).st_mtime_ns - os.stat(os.path.join(versions, _NOTE)).st_mtime_ns
+        found = os.stat(path)
+        changed = os.stat(versions).st_mtime_ns - found.st_mtime_ns
     except OSError:
-        return False
-    return changed < _NOTE_NANOSECONDS
-
-
-def _noted(directory: str) -> int:
+        return None
+    if changed >= _NOTE_NANOSECONDS:
+        return None
     try:
-        with open(os.path.join(directory, "_versions", _NOTE), "rb") as note:
-            return int(json.load(note)["version"])
+        return _noted(path, found.st_ino, found.st_size, found.st_mtime_ns)
     except (OSError, ValueError, KeyError, TypeError):
         return 0
+
+
+@lru_cache(maxsize=limits.OPEN_TABLES)
+def _noted(path: str, inode: int, size: int, changed: int) -> int:
+    """What a note says, which is a new file whenever it is written."""
+    with open(path, "rb") as note:
+        return int(json.load(note)["version"])
 
 
 #: Metadata of a field that holds blobs; whoever makes the schema sets it.
