@@ -406,3 +406,15 @@ def test_nobody_looks_at_a_clock_when_nothing_is_bounded(graph: og.Graph, monkey
     assert len(graph.query(query("match { $a: Person  $a knows $b } return { $b.name as b }"))) > 100_000
     with pytest.raises(AssertionError, match="clock"):
         graph.query(query("match { $a: Person } return { $a.name as a }"), timeout=1)
+
+
+@pytest.mark.parametrize("edges", [1, 6])
+@pytest.mark.parametrize("hops", ["{1,2147483647}", "{1000000,2147483647}", "{2147483647,2147483647}"])
+def test_however_many_hops_are_allowed_the_plan_is_made_at_once(tmp_path: Path, edges: int, hops: str) -> None:
+    with og.init(tmp_path / "g", "node N { k: String @key }\nedge E: N -> N") as graph:
+        names = ["a", "b", "c"]
+        pairs = [{"from": one, "to": other} for one in names for other in names if one != other]
+        graph.load({"N": [{"k": name} for name in names], "E": pairs[:edges]}, "append")
+        query = f'query q() {{ match {{ $a: N {{ k: "a" }}  $a e{hops} $b }} return {{ count($b) as n }} }}'
+        found = graph.query(query, timeout=20).scalar()
+        assert found == ((1 if edges == 1 else 2) if hops.startswith("{1,") else 0)

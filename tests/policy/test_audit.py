@@ -81,6 +81,28 @@ def test_the_request_that_is_served_stands_in_its_records(tmp_path: Path) -> Non
     assert [record["request_id"] for record in lines(log)] == ["req-1", None]
 
 
+def test_writes_that_are_published_together_are_recorded_for_their_own_requests(tmp_path: Path) -> None:
+    place, log = staff(tmp_path), tmp_path / "audit.jsonl"
+    made: dict[str, str] = {}
+
+    def write(graph: og.Graph, name: str) -> None:
+        token = REQUEST_ID.set(name)
+        done = graph.mutate(f'query q() {{ insert Person {{ handle: "{name}", name: "N" }} }}', branch="x").commit
+        REQUEST_ID.reset(token)
+        assert done is not None
+        made[name] = done.id
+
+    with place.open(policy=granting("read", "change"), audit=log) as graph:
+        threads = [threading.Thread(target=write, args=(graph, f"req-{number}")) for number in range(24)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    told = {each["request_id"]: each["commit"] for each in lines(log) if each["kind"] == "write"}
+    assert len(made) == 24
+    assert told == made
+
+
 def test_a_log_that_cannot_be_written_stops_a_write_before_it_begins(tmp_path: Path) -> None:
     place = staff(tmp_path)
     with place.open() as free:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import omnigraph as og
-from omnigraph.errors import CommitNotFound, NotFoundError, OmniGraphError, PolicyDenied, PolicyError
+from omnigraph.errors import CommitNotFound, NotFoundError, OmniGraphError, PolicyDenied, PolicyError, TagNotFound
 from omnigraph.policy.actions import ACTIONS
 from tests.policy.verbs import PEOPLE, RENAME, VERBS, Staff, Verb, granting, public_verbs, staff
 from tests.support.light_python import run_code
@@ -118,6 +118,37 @@ def test_a_state_that_may_not_be_read_is_as_if_it_did_not_exist(shared: Staff, m
                 said = raised.value.message.replace(f"'{each.removeprefix('tag:')}'", "it")
                 errors.append((type(raised.value), said, raised.value.hint))
             assert errors[0] == errors[1]
+
+
+def test_statistics_and_hints_leave_out_branches_that_may_not_be_read(shared: Staff) -> None:
+    with shared.open(policy=granting("read", scope="protected")) as graph:
+        found = graph.stats()
+        assert (found.branches, found.tags) == (("main",), ())
+        for ask in (
+            lambda tag: graph.commits.list(before=tag),
+            lambda tag: graph.commits.list(since=tag),
+            lambda tag: graph.commits.graph(["main"], until=tag),
+            lambda tag: graph.changes(f"after:{tag}"),
+        ):
+            with pytest.raises(TagNotFound) as hidden:
+                ask("tag:t")
+            with pytest.raises(TagNotFound) as unknown:
+                ask("tag:u")
+            assert str(hidden.value).replace("'t'", "'u'") == str(unknown.value)
+    with shared.open() as graph:
+        assert (graph.stats().branches, graph.stats().tags) == (("main", "x"), ("t",))
+
+
+@pytest.mark.parametrize("padded", ["{}", " {} "])
+def test_an_unknown_commit_is_named_alike_whether_it_is_hidden_or_not(shared: Staff, padded: str) -> None:
+    other = shared.commit[:-1] + ("0" if shared.commit[-1] != "0" else "1")
+    with shared.open(policy=granting("read", scope="protected")) as graph:
+        told = []
+        for commit in (shared.commit, other):
+            with pytest.raises(CommitNotFound) as refused:
+                graph.diff(padded.format(commit), "main")
+            told.append(str(refused.value).replace(commit, "…"))
+    assert told[0] == told[1]
 
 
 def test_a_version_of_the_time_before_a_branch_belongs_to_the_branch_that_had_it(shared: Staff) -> None:

@@ -17,6 +17,7 @@ from omnigraph import ids
 from omnigraph.errors import AuditFailed, BranchNotFound, CommitNotFound, OmniGraphError, PolicyDenied, TagNotFound
 from omnigraph.logs import POLICY
 from omnigraph.policy.actions import ACTIONS
+from omnigraph.policy.audit_log import REQUEST_ID
 from omnigraph.schema.shown_part import hidden_types
 from omnigraph.schema_registry import SchemaRegistry
 from omnigraph.storage.graph_store import GraphStore
@@ -79,7 +80,7 @@ class Guard:
 
     def store_for(self, action: str, branch: str | None = None, target: str | None = None) -> GraphStore:
         """The storage for an action that was allowed."""
-        return self.store.guarded(ActionGuard(self, action, branch, target))
+        return self.store.guarded(ActionGuard(self, action, branch, target, REQUEST_ID.get()))
 
     def may(self, action: str, branch: str | None, target: str | None = None, type_: str | None = None) -> bool:
         """Whether an action is allowed; part of another decision, and not recorded."""
@@ -120,11 +121,13 @@ class Guard:
         target: str | None,
         decision: AccessDecision | None,
         types: list[str] | None = None,
+        request_id: str | None = None,
     ) -> None:
         if self.audit is None:
             return
         self.audit.write(
             "decision",
+            request_id=request_id or REQUEST_ID.get(),
             actor=self.actor,
             action=action,
             branch=branch,
@@ -138,20 +141,28 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class ActionGuard:
-    """Goes with the storage that was given for one action; see `StoreGuard`."""
+    """Goes with the storage that was given for one action; see `StoreGuard`.
+
+    Attributes:
+        request_id: the request that asked for it. The thread that makes the commit may be that of another one.
+    """
 
     guard: Guard
     action: str
     branch: str | None
     target: str | None
+    request_id: str | None
 
     def require(self, action: str, branch: str | None = None, target: str | None = None) -> None:
         self.guard.require(action, branch, target)
 
+    def sees(self, branch: str) -> bool:
+        return self.action not in _LOOKS or self.guard.may(self.action, branch)
+
     def seen(self, snapshot: ManifestSnapshot) -> ManifestSnapshot:
         if self.action not in _LOOKS:
             return snapshot
-        if not self.guard.may(self.action, snapshot.branch):
+        if not self.sees(snapshot.branch):
             name = snapshot.branch
             raise BranchNotFound(f"there is no branch '{name}'", hint="list them with branches.list()", branch=name)
         return self.guard.without_types(snapshot, (self.action,))
@@ -167,7 +178,7 @@ class ActionGuard:
             name = _type_of(key)
             decision = guard.policy.decide(guard.actor, self.action, self.branch, self.target, name)
             if not decision.allowed:
-                guard._record(self.action, self.branch, self.target, decision, [name])
+                guard._record(self.action, self.branch, self.target, decision, [name], self.request_id)
                 if self._is_shown(key):
                     raise _denied(decision)
                 raise PolicyDenied(
@@ -202,6 +213,7 @@ class ActionGuard:
         try:
             guard.audit.write(
                 "write",
+                request_id=self.request_id,
                 actor=guard.actor,
                 action=self.action,
                 branch=commit.branch,
@@ -226,6 +238,8 @@ def _denied(decision: AccessDecision | None) -> PolicyDenied:
 
 def _unknown(moment: object) -> OmniGraphError:
     """What is said of a commit or a tag that does not exist."""
+    if isinstance(moment, str):
+        moment = moment.strip()  # as it is looked for
     tag = ids.tag_in(moment) if isinstance(moment, str) else None
     if tag is not None:
         return TagNotFound(f"there is no tag '{tag}'", hint="list them with tags.list()", tag=tag)

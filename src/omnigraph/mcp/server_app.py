@@ -241,7 +241,7 @@ def _require_known_origin(headers: dict[str, str], *, has_tokens: bool) -> None:
     name that was called is checked too.
     """
     origin = headers.get("origin")
-    if origin is not None and not (_is_here(urlsplit(origin).hostname) or origin in _known_pages()):
+    if origin is not None and not (_is_here(_host_of(origin)) or origin in _known_pages()):
         raise DeniedError(
             f"pages from {origin[:200]!r} may not call this server",
             hint="its operator can allow them in OMNIGRAPH_MCP_ORIGINS",
@@ -249,12 +249,19 @@ def _require_known_origin(headers: dict[str, str], *, has_tokens: bool) -> None:
     if has_tokens:
         return
     host = headers.get("host", "")
-    name = urlsplit(f"//{host}").hostname
+    name = _host_of(f"//{host}")
     if not (_is_here(name) or {host, name} & _known_names()):
         raise DeniedError(
             f"a server without tokens is not called as {host[:200]!r}",
             hint="its operator can allow that in OMNIGRAPH_MCP_HOSTS, or configure tokens",
         )
+
+
+def _host_of(address: str) -> str | None:
+    try:
+        return urlsplit(address).hostname
+    except ValueError:
+        return None
 
 
 def _is_here(host: str | None) -> bool:

@@ -42,7 +42,7 @@ class AuditLog:
             raise InputError(f"an audit log is a path, '-' or an open file, not a {type(target).__name__}")
 
     def write(self, kind: str, **fields: Any) -> None:
-        """Write one record.
+        """Write one record. It names the request that is being served, unless ``request_id`` names another one.
 
         Raises:
             AuditFailed: it could not be written whole.

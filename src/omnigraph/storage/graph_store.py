@@ -117,6 +117,10 @@ class GraphStore:
         if self.guard is not None:
             self.guard.require(action, branch, target)
 
+    def sees(self, branch: str) -> bool:
+        """Whether its user may know of a branch."""
+        return self.guard is None or self.guard.sees(branch)
+
     def seen(self, snapshot: ManifestSnapshot) -> ManifestSnapshot:
         """A state without what its user may not see."""
         return snapshot if self.guard is None else self.guard.seen(snapshot)

@@ -29,6 +29,9 @@ class StoreGuard(Protocol):
             PolicyDenied: it is not allowed.
         """
 
+    def sees(self, branch: str) -> bool:
+        """Whether a branch may be known at all."""
+
     def seen(self, snapshot: ManifestSnapshot) -> ManifestSnapshot:
         """A state without the tables that may not be seen.
 

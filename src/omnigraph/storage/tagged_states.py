@@ -15,20 +15,34 @@ def live_tags(store: GraphStore) -> list[TagEntry]:
     return [entry for entry in read_tags(store.objects) if entry.state == "live"]
 
 
+def shown_tags(store: GraphStore) -> list[TagEntry]:
+    """Those of them that the user of a store may know of: the ones on branches that may be read."""
+    return [entry for entry in live_tags(store) if _is_shown(store, entry)]
+
+
 def tag_entry(store: GraphStore, name: str) -> TagEntry:
     """The tag of a name.
 
     Raises:
-        TagNotFound: there is none; the hint offers a similar one.
+        TagNotFound: there is none that may be known of; the hint offers a similar one.
     """
     found = read_tag(store.objects, name)
-    if found is None or found[0].state != "live":
+    if found is None or found[0].state != "live" or not _is_shown(store, found[0]):
         raise no_tag(store, name)
     return found[0]
 
 
+def _is_shown(store: GraphStore, entry: TagEntry) -> bool:
+    if store.guard is None:
+        return True
+    try:
+        return store.sees(holder_of(store, entry).name)
+    except BranchNotFound:
+        return store.sees(entry.branch)
+
+
 def no_tag(store: GraphStore, name: str) -> TagNotFound:
-    known = [entry.name for entry in live_tags(store)]
+    known = [entry.name for entry in shown_tags(store)]
     hint = ids.did_you_mean(name, known) or "list them with tags.list()"
     return TagNotFound(f"there is no tag '{name}'", hint=hint, tag=name)
 

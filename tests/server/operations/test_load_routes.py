@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import struct
 
 import pyarrow as pa
 import pytest
@@ -185,6 +186,41 @@ def test_arrow_with_more_rows_than_bytes_is_refused(shared: Api) -> None:
         reply = shared.send("POST", "/load/arrow?type=Person", arrow(table), headers=headers)
         limit = refused(reply, 413, "bad_request")["resource_limit"]
         assert limit["resource"] == "strict_input_arrow_bytes"
+
+
+def views(rows: int, text: bytes) -> pa.Array:
+    """Rows that all show the same text."""
+    entry = struct.pack("<i4sii", len(text), text[:4], 0, 0)
+    return pa.Array.from_buffers(pa.string_view(), rows, [None, pa.py_buffer(entry * rows), pa.py_buffer(text)])
+
+
+def pointing(rows: int, values: pa.Array) -> pa.Array:
+    """Rows that all point at the first of some values."""
+    return pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int16()), values)
+
+
+SHARED_VALUES = {
+    "views": views(10_000, b"x" * 100_000),
+    "a dictionary of lists": pointing(10_000, pa.array([["x" * 100] * 1_000])),
+    "a dictionary with a long value": pointing(10_000, pa.array(["x" * 100_000, *"abcdefghij"])),
+    "dictionaries in lists": pa.ListArray.from_arrays(
+        pa.array(range(10_001), pa.int32()), pointing(10_000, pa.array(["x" * 100_000]))
+    ),
+}
+
+
+@pytest.mark.parametrize("rows", SHARED_VALUES.values(), ids=SHARED_VALUES)
+def test_arrow_whose_rows_share_long_values_is_refused(shared: Api, rows: pa.Array) -> None:
+    body = arrow(pa.table({"name": rows}))
+    assert len(body) < 500_000
+    reply = shared.send("POST", "/load/arrow?type=Person", body, headers={"Content-Type": MEDIA_TYPE})
+    assert refused(reply, 413, "bad_request")["resource_limit"]["resource"] == "strict_input_arrow_bytes"
+
+
+def test_arrow_whose_rows_lie_in_an_order_of_their_own_is_refused(shared: Api) -> None:
+    body = arrow(pa.table({"name": pa.array([["Eve"]], pa.list_view(pa.string()))}))
+    reply = shared.send("POST", "/load/arrow?type=Person", body, headers={"Content-Type": MEDIA_TYPE})
+    assert "list_view" in refused(reply, 400, "bad_request")["error"]
 
 
 def test_arrow_with_repeated_values_is_loaded(shared: Api, branch: str) -> None:

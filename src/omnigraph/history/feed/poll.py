@@ -89,7 +89,7 @@ def poll(store: GraphStore, request: FeedRequest) -> ChangePage:
             if draft.blocks:
                 break
             raise
-        cut_at = draft.add(commit, block, walk.position if place == 0 else None)
+        cut_at = draft.add(block.commit, block, walk.position if place == 0 else None)
         if cut_at is not None:
             token = PageToken(binding, commit.id, walk.commits[-1].id, cut_at)
             return ChangePage(tuple(draft.blocks), None, seal(token), False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from omnigraph.query.plan.logical_plan import Statistics
 from omnigraph.query.typed import (
     AllOf,
@@ -25,6 +27,9 @@ _EQUAL = 0.05
 _RANGE = 0.3
 _TEXT = 0.1
 _FEW = 16
+
+#: Further hops than the fewest, and powers of e, that change no choice between plans any more.
+_COUNTED_HOPS, _MOST_GROWTH = 64, 700.0
 
 
 class Estimator:
@@ -52,7 +57,9 @@ class Estimator:
         single = edges / max(self.rows(origin), 1.0)
         if traversal.reading is EdgeReading.UNDIRECTED:
             single *= 2
-        return float(sum(max(single, 0.01) ** hop for hop in range(traversal.min_hops, traversal.max_hops + 1)))
+        first, last = traversal.min_hops, min(traversal.max_hops, traversal.min_hops + _COUNTED_HOPS)
+        growth = math.log(max(single, 0.01))
+        return sum(math.exp(min(hop * growth, _MOST_GROWTH)) for hop in range(first, last + 1))
 
     def is_key_test(self, variable: Variable, predicate: Predicate) -> bool:
         """Whether a predicate asks for one value of the node's only key property."""

@@ -11,10 +11,10 @@ import struct
 from typing import BinaryIO
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from omnigraph import limits
 from omnigraph.errors import InputError, ResourceLimitExceeded
+from omnigraph.server.operations.arrow_sizes import own_bytes, shares_values
 
 _RESOURCE = "strict_input_arrow_bytes"
 
@@ -43,29 +43,18 @@ def _checked(body: BinaryIO) -> pa.Table:
     _refuse_compression(body)
     most_rows = 8 * body.seek(0, io.SEEK_END)  # each row takes a bit at least, unless it says nothing at all
     body.seek(0)
-    rows = size = 0
+    rows, size = 0, 0.0
     batches = []
     with pa.ipc.open_stream(body) as reader:
         for batch in reader:
             batch.validate(full=True)
             rows += batch.num_rows
-            size += batch.nbytes + sum(map(_repeated_bytes, batch.columns))
+            size += batch.nbytes + sum(own_bytes(each) for each in batch.columns if shares_values(each.type))
             if rows > most_rows or size > limits.SERVER_RESULT_BYTES:
-                actual, limit = (rows, most_rows) if rows > most_rows else (size, limits.SERVER_RESULT_BYTES)
+                actual, limit = (rows, most_rows) if rows > most_rows else (int(size), limits.SERVER_RESULT_BYTES)
                 raise ResourceLimitExceeded(_RESOURCE, actual, limit, hint="split the load")
             batches.append(batch)
         return pa.Table.from_batches(batches, reader.schema)
-
-
-def _repeated_bytes(column: pa.Array) -> int:
-    """What the values of a dictionary take when each row has its own."""
-    if not pa.types.is_dictionary(column.type):
-        return 0
-    try:
-        lengths = pc.binary_length(column.dictionary)
-    except pa.ArrowNotImplementedError:
-        return 8 * len(column)
-    return int(pc.sum(lengths.take(column.indices)).as_py() or 0)
 
 
 def _refuse_compression(body: BinaryIO) -> None:

@@ -23,7 +23,7 @@ from omnigraph.storage.objects.file_sizes import file_sizes
 from omnigraph.storage.tables.datasets import TableVersion
 from omnigraph.storage.tables.table_indexes import is_tokenized_by
 from omnigraph.storage.tables.table_layout import TableLayout, directory_of, table_layout
-from omnigraph.storage.tagged_states import live_tags
+from omnigraph.storage.tagged_states import shown_tags
 from omnigraph.upkeep.drift import DriftKind, drift_kind
 from omnigraph.upkeep.indexes import PendingIndex
 from omnigraph.upkeep.stats.file_tally import MANIFEST, FileTally, total_of
@@ -61,9 +61,9 @@ def stats(store: GraphStore, schemas: SchemaRegistry, branch: str, *, embeddings
         commits=sum(1 for _ in commit_log.history(store.tables, snapshot)),
         tables=tuple(_tables(snapshot, schemas.of(snapshot).catalog, layouts, tally)),
         manifest=_manifest(snapshot, tally),
-        branches=tuple(ref.name for ref in refs),
-        tags=tuple(entry.name for entry in live_tags(store)),
-        pending=tuple(_pending(operation_id, record) for operation_id, record in found),
+        branches=tuple(ref.name for ref in refs if store.sees(ref.name)),
+        tags=tuple(entry.name for entry in shown_tags(store)),
+        pending=tuple(_pending(store, snapshot, found)),
         drift=tuple(_drift(store, snapshot, tally, found)),
         stored=total_of(tally.parts.values()),
         parts=tally.parts,
@@ -130,12 +130,18 @@ def _manifest(snapshot: ManifestSnapshot, tally: FileTally) -> ManifestStats:
     )
 
 
-def _pending(operation_id: str, record: Sidecar | StorageError) -> PendingWrite:
-    if isinstance(record, StorageError):
-        return PendingWrite(operation_id, None, None, problem=record.message)
-    age = (ids.now() - record.started_at).total_seconds()
-    tables = tuple(table.table_key for table in record.tables)
-    return PendingWrite(operation_id, record.branch, record.kind.value, tables, record.started_at, age)
+def _pending(
+    store: GraphStore, snapshot: ManifestSnapshot, found: list[tuple[str, Sidecar | StorageError]]
+) -> Iterator[PendingWrite]:
+    """The records of branches that may be known of, with the tables that may."""
+    for operation_id, record in found:
+        if isinstance(record, StorageError):
+            yield PendingWrite(operation_id, None, None, problem=record.message)
+        elif store.sees(record.branch):
+            age = (ids.now() - record.started_at).total_seconds()
+            keys = (table.table_key for table in record.tables)
+            tables = tuple(key for key in keys if not snapshot.withheld or key in snapshot.pins)
+            yield PendingWrite(operation_id, record.branch, record.kind.value, tables, record.started_at, age)
 
 
 def _drift(
