@@ -16,6 +16,7 @@ from omnigraph.errors import InputError, QueryCancelled, QueryTimeout
 from omnigraph.write import group_commit
 from omnigraph.write.stage_changes import stage_changes
 from tests.support.waiting import wait_until
+from tests.write.together import patience
 
 SCHEMA = """
 node Person { name: String @key  age: I64? }
@@ -92,7 +93,7 @@ def test_who_stands_in_line_may_go_and_the_others_stay(graph: og.Graph) -> None:
     line = group_commit._line_of(store, "main")
     writers = {name: threading.Thread(target=add, args=(name,)) for name in ("a", "b", "d")}
     writers["c"] = threading.Thread(target=lambda: add("c", is_cancelled=is_gone.is_set))
-    with store.sections.hold("main"):
+    with patience(60), store.sections.hold("main"):
         for number, name in enumerate("abcd"):
             writers[name].start()
             wait_until(partial(_is_standing, line, number), timeout=20, what="a write to stand in line")
@@ -108,7 +109,7 @@ def test_who_stands_in_line_may_go_and_the_others_stay(graph: og.Graph) -> None:
 
 
 def _is_standing(line: group_commit._Line, behind: int) -> bool:
-    return line._is_led and len(line._waiting) == behind
+    return line.leader is not None and len(line._waiting) == behind
 
 
 def test_bounds_that_are_none_are_refused(graph: og.Graph) -> None:
