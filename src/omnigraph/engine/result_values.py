@@ -18,6 +18,9 @@ from omnigraph.schema.catalog import PropertyType, Scalar
 
 INSTANT = pa.timestamp("ms", "UTC")
 
+#: Types whose values JSON has as Arrow gives them, alone and in lists.
+_PLAIN = frozenset({Scalar.STRING, Scalar.BOOL, Scalar.I32, Scalar.I64, Scalar.U32, Scalar.U64})
+
 
 def native_type(kind: PropertyType) -> pa.DataType:
     """The Arrow type of a result column."""
@@ -45,6 +48,8 @@ def _native(array: pa.Array, kind: PropertyType, target: pa.DataType) -> pa.Arra
 
 def json_values(column: pa.ChunkedArray, kind: PropertyType) -> list[Any]:
     """A column in its native type as a list of JSON values."""
+    if kind.scalar in _PLAIN:
+        return list(column.to_pylist())
     if column.num_chunks == 1:
         return _json_values(column.chunk(0), kind)
     return [value for chunk in column.chunks for value in _json_values(chunk, kind)]

@@ -12,6 +12,7 @@ import threading
 import time
 from collections import deque
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, BinaryIO
 
 import msgspec
@@ -20,6 +21,8 @@ from omnigraph import limits
 from omnigraph.server.asgi import Request
 
 _WRITE_EVERY = 0.1
+
+_encoder = msgspec.json.Encoder()
 
 
 class RequestLog(logging.Handler):
@@ -84,17 +87,31 @@ class RequestLog(logging.Handler):
         self._write()
 
     def _write(self) -> None:
-        lines = []
+        lines: list[dict[str, Any]] = []
         while self._records:
             entry = self._records.popleft()
-            entry["time"] = datetime.fromtimestamp(entry["time"], UTC).isoformat(timespec="milliseconds")
-            lines.append(msgspec.json.encode(entry))
+            entry["time"] = _time_text(entry["time"])
+            lines.append(entry)
         if self._dropped:
-            lines.append(msgspec.json.encode({"level": "warning", "event": "log", "dropped": self._dropped}))
+            lines.append({"level": "warning", "event": "log", "dropped": self._dropped})
             self._dropped = 0
         if lines:
             try:
-                self._file.write(b"\n".join(lines) + b"\n")
+                self._file.write(_encoder.encode_lines(lines))
                 self._file.flush()
             except (OSError, ValueError):
                 self._dropped += len(lines)
+
+
+def _time_text(seconds: float) -> str:
+    """An instant as ISO 8601 has it, with milliseconds.
+
+    >>> _time_text(1.25)
+    '1970-01-01T00:00:01.250+00:00'
+    """
+    return f"{_second_text(int(seconds))}.{int(seconds % 1 * 1000):03d}+00:00"
+
+
+@lru_cache(maxsize=8)
+def _second_text(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
