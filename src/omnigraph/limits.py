@@ -557,6 +557,9 @@ CLIENT_PIECE_BYTES: Final = 1024**2
 #: Bytes of the source of one load that a server takes as parts; they go to a temporary file there.
 LOAD_PARTS_BYTES: Final = 64 * 1024**3
 
+#: Files and tables of one load of a client of ours. Each is a file of the server for a while.
+LOAD_PARTS: Final = 100_000
+
 #: Seconds after which a client of ours sends again what the server had no room for. The header of the contract says 60.
 BUSY_SECONDS: Final = 0.2
 

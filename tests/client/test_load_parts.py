@@ -12,7 +12,8 @@ import pytest
 import omnigraph as og
 from omnigraph import limits
 from omnigraph.client.upload import upload_of
-from omnigraph.errors import InputError
+from omnigraph.errors import InputError, ResourceLimitExceeded
+from omnigraph.server.operations.parts_route import NamedPart
 from omnigraph.wire.load_parts import MEDIA_TYPE, PartHead, received, written
 from tests.support.served import Served
 
@@ -40,6 +41,28 @@ def test_a_stream_that_is_cut_is_no_load(cut: int, tmp_path: Path) -> None:
 def test_frames_that_make_no_sense_are_refused(frames: bytes, tmp_path: Path) -> None:
     with pytest.raises(InputError):
         received(io.BytesIO(b"omnigraph-load 1\n" + frames + b"E\0\0\0\0"), tmp_path)
+
+
+def test_received_files_are_open_only_while_they_are_read(tmp_path: Path) -> None:
+    stream = b"".join(written((PartHead(f"{number}", None, "file"), iter([b"content"])) for number in range(50)))
+    parts = [NamedPart(part) for part in received(io.BytesIO(stream), tmp_path)]
+    before = len(list(Path("/dev/fd").iterdir()))
+    assert {(part.read(3), part.tell(), part.seek(-2, io.SEEK_END), part.read(), part.read()) for part in parts} == {
+        (b"con", 3, 5, b"nt", b"")
+    }
+    assert len(list(Path("/dev/fd").iterdir())) < before + len(parts)
+
+
+def test_a_load_of_too_many_parts_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "LOAD_PARTS", 3)
+    stream = b"".join(written((PartHead("x", None, "file"), iter([])) for _ in range(4)))
+    with pytest.raises(ResourceLimitExceeded, match="load_parts"):
+        received(io.BytesIO(stream), tmp_path)
+
+
+def test_a_text_that_is_no_unicode_is_refused_before_it_is_sent(server: Served) -> None:
+    with og.open(server.graph_url()) as graph, pytest.raises(InputError, match="half of a character"):
+        graph.query("query q() { match { $p: Person } return { $p.handle } }\ud800")
 
 
 def test_a_file_is_read_in_pieces_and_as_often_as_it_is_sent(tmp_path: Path) -> None:

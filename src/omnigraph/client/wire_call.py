@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
-from omnigraph.errors import UnknownAnswer
+from omnigraph.errors import InputError, UnknownAnswer
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -101,11 +101,19 @@ class WireCall(Generic[T]):
         return self.repeats is not Repeats.ALWAYS
 
     def encoded(self) -> bytes | None:
-        """The JSON body as bytes."""
+        """The JSON body as bytes.
+
+        Raises:
+            InputError: a text in it is no Unicode.
+        """
         if self.content is None:
             return None
         given = {name: value for name, value in self.content.items() if value is not None}
-        return json.dumps(given, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        text = json.dumps(given, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        try:
+            return text.encode()
+        except UnicodeEncodeError:
+            raise InputError(f"{self.what} holds half of a character", hint="give it as UTF-8 text") from None
 
 
 #: A verb: yields calls, is sent their answers, returns its result.

@@ -16,7 +16,8 @@ from typing import BinaryIO, Literal
 
 import msgspec
 
-from omnigraph.errors import InputError
+from omnigraph import limits
+from omnigraph.errors import InputError, ResourceLimitExceeded
 
 MEDIA_TYPE = "application/vnd.omnigraph.load"
 
@@ -74,6 +75,7 @@ def received(stream: BinaryIO, folder: Path) -> list[ReceivedPart]:
 
     Raises:
         InputError: the stream is no load, or ends before its end.
+        ResourceLimitExceeded: it has too many parts.
     """
     if _exactly(stream, len(_FORM)) != _FORM:
         raise InputError("the body is not the source of a load in the form of this version")
@@ -88,6 +90,8 @@ def received(stream: BinaryIO, folder: Path) -> list[ReceivedPart]:
             if letter == _END:
                 return parts
             if letter == _PART:
+                if len(parts) == limits.LOAD_PARTS:
+                    raise ResourceLimitExceeded("load_parts", len(parts) + 1, limits.LOAD_PARTS, hint="split the load")
                 parts.append(ReceivedPart(_head(content), folder / f"{len(parts)}"))
                 if file is not None:
                     file.close()

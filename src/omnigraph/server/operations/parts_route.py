@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import tempfile
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -21,24 +20,46 @@ from omnigraph.wire import answers, requests
 from omnigraph.wire.load_parts import MEDIA_TYPE, ReceivedPart, received
 
 
-class NamedPart(io.BufferedReader):
-    """A received file under the name that its owner knows it by."""
+class NamedPart(io.RawIOBase):
+    """A received file under the name that its owner knows it by. It is open only while it is read from, so that a load
+    of very many files does not take all descriptors of the server."""
 
     def __init__(self, part: ReceivedPart) -> None:
-        super().__init__(io.FileIO(part.path))
-        self._name = part.head.name
+        self._path, self._name = part.path, part.head.name
+        self._at = 0
 
     @property
     def name(self) -> str:
         return self._name
 
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, target: Any) -> int:
+        with io.FileIO(self._path) as file:
+            file.seek(self._at)
+            count = file.readinto(target)
+        self._at += count
+        return count
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        begin = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._path.stat().st_size}[whence]
+        self._at = max(0, begin + offset)
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
 
 def _load_parts(call: Call) -> Answer:
     assert call.raw is not None
     asked: requests.LoadPartsQuery = call.query
-    with tempfile.TemporaryDirectory(prefix="omnigraph-load-") as folder, ExitStack() as files:
+    with tempfile.TemporaryDirectory(prefix="omnigraph-load-") as folder:
         parts = received(call.raw, Path(folder))
-        sources = [(part.head.type, _opened(part, files)) for part in parts]
+        sources = [(part.head.type, _opened(part)) for part in parts]
         if asked.shape == "mapping":
             return shown_load(loaded(call, _by_type(sources), asked, format=asked.format))
         given: Any = [source for _, source in sources]
@@ -47,9 +68,9 @@ def _load_parts(call: Call) -> Answer:
         return shown_load(loaded(call, given, asked, format=asked.format, type=asked.type))
 
 
-def _opened(part: ReceivedPart, files: ExitStack) -> Any:
+def _opened(part: ReceivedPart) -> Any:
     if part.head.kind == "file":
-        return files.enter_context(NamedPart(part))
+        return NamedPart(part)
     with part.path.open("rb") as file:
         return arrow_table(file)
 
