@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import omnigraph as og
 from omnigraph.write.change import Mode
 from tests.support.small_graphs import people, persons, run_child
+from tests.write.together import together
 
 SECRET = "ann-the-secret"
 ADD = f'query q() {{ insert Person {{ handle: "{SECRET}" }} }}'
@@ -24,11 +26,22 @@ def test_a_commit_and_a_load_are_told_without_their_values(tmp_path: Path, caplo
         graph.load(source, "append", engine="embedded")
     assert commit is not None
     told = [(record.name, record.getMessage()) for record in caplog.records]
-    assert ("omnigraph.commit", f"commit {commit.id} on branch 'main': Mutation of 1 tables by act-anna") in told
+    assert ("omnigraph.commit", f"commit {commit.id} on branch 'main': mutation of node:Person by act-anna") in told
     assert any(
         name == "omnigraph.load" and "append on branch 'main': 1 records, 0 rejected" in text for name, text in told
     )
     assert SECRET not in caplog.text
+
+
+def test_commits_that_are_published_together_are_told_one_by_one(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    graph = people(tmp_path / "g", actor="act-anna")
+    with caplog.at_level(logging.INFO, "omnigraph.commit"):
+        done = together(graph, [partial(graph.mutate, ADD.replace(SECRET, name)) for name in "abcd"])
+    told = {record.getMessage() for record in caplog.records}
+    commits = [each.commit for each in done]
+    assert told == {f"commit {each.id} on branch 'main': mutation of node:Person by act-anna" for each in commits}
 
 
 def test_a_write_that_is_computed_again_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -221,10 +221,7 @@ def _run(store: GraphStore, write: Write[Report]) -> Committed[Report]:
             if not _moved(base, fresh):
                 try:
                     published = _commit(store, write, identity, fresh, prepared, fence)
-                    COMMITS.info(
-                        "commit %s on branch '%s': %s of %d tables by %s",
-                        *(published.commit.id, write.branch, write.kind, len(prepared.tables), write.actor or "nobody"),
-                    )
+                    _tell(write, published)
                     return Committed(published.commit, prepared.report, published.earlier)
                 except _Lost:
                     fresh = store.refresh(write.branch)
@@ -376,6 +373,16 @@ def _commit(
     for commit in (*published.earlier, published.commit):
         store.mirror.note(published.snapshot, commit)
     return published
+
+
+def _tell(write: Write[Any], published: Published) -> None:
+    """Each commit for itself: those that were published together have authors of their own."""
+    for commit in (*published.earlier, published.commit):
+        tables = ", ".join(commit.rows) or "no rows"
+        COMMITS.info(
+            "commit %s on branch '%s': %s of %s by %s",
+            *(commit.id, write.branch, commit.kind or write.kind, tables, commit.actor or "nobody"),
+        )
 
 
 def _finish(store: GraphStore, record: Sidecar) -> None:
