@@ -90,21 +90,26 @@ def test_a_file_says_everything(tmp_path: Path, people_path: Path) -> None:
         (("{graph}", "--config", "x.yaml"), 2, "give one of them"),
         (("--config", "missing.yaml", "--unauthenticated"), 1, "cannot read"),
         (("{graph}", "--unauthenticated", "--bind", "nonsense"), 1, "HOST:PORT"),
-        (("{graph}", "--unauthenticated", "--bind", "{taken}"), 1, "cannot listen"),
+        (("{graph}", "--unauthenticated", "--bind", "{taken}"), 1, "listen at {taken}: Address already in use\n"),
         (("{graph}", "--policy", "{graph}/nothing"), 1, "no token"),
         (("{graph}", "--tokens", "missing.json"), 1, "cannot be read"),
         (("missing.omni", "--unauthenticated"), 1, "none of the graphs"),
         (("a_b.omni", "--unauthenticated"), 1, "letters, digits and hyphens"),
+        (("{graph}", "--unauthenticated", "--queries", "{wrong}"), 1, "wrong.gq:1:10: expected"),
     ],
 )
-def test_a_start_that_fails_says_why(people_path: Path, words: tuple[str, ...], code: int, told: str) -> None:
+def test_a_start_that_fails_says_why(
+    tmp_path: Path, people_path: Path, words: tuple[str, ...], code: int, told: str
+) -> None:
+    (tmp_path / "wrong.gq").write_text("query x( {", "utf-8")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        places = {"graph": people_path, "taken": f"127.0.0.1:{taken.getsockname()[1]}"}
+        port = taken.getsockname()[1]
+        places = {"graph": people_path, "taken": f"127.0.0.1:{port}", "wrong": tmp_path / "wrong.gq"}
         command = [sys.executable, "-m", "omnigraph", "serve", *(word.format(**places) for word in words)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == code and told in done.stderr and done.stdout == ""
+    assert done.returncode == code and told.format(**places) in done.stderr and done.stdout == ""
     assert "Traceback" not in done.stderr
 
 

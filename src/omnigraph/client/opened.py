@@ -79,11 +79,11 @@ def require_graph(address: ServerAddress) -> Flow[None]:
         raise
     except DeniedError:
         return
-    except NotFoundError as error:
+    except NotFoundError:
         if address.graph is not None:
             raise
         hint = f"write {address.root}/graphs/<id>"
-        raise InvalidUri(f"{address.root} does not tell which graph is meant: {error.message}", hint=hint) from None
+        raise InvalidUri(f"{address.root} does not tell which graphs it has, and is none itself", hint=hint) from None
 
 
 def _graphs(found: Mapping[str, Any]) -> list[tuple[str, str]]:

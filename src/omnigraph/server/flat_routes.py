@@ -121,7 +121,8 @@ class FlatRoutes:
             )
         if not allowed:
             said = "no policy of the server allows action 'graph_list'" if decision is None else decision.message
-            raise PolicyDenied(said, actor=request.actor, action="graph_list")
+            hint = "server.yaml names its rules as policy; without the list, graphs are at /graphs/<id>"
+            raise PolicyDenied(said, hint=hint if decision is None else None, actor=request.actor, action="graph_list")
 
     @cached_property
     def _document(self) -> Content:

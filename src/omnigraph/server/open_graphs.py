@@ -56,13 +56,14 @@ def open_graphs(settings: ServerSettings) -> Opened:
             except OmniGraphError as error:
                 if settings.require_all_graphs:
                     raise
-                quarantined[each.id] = error.message
-                SERVER.error("graph '%s' cannot be opened and is not served: %s", each.id, error.message)
+                quarantined[each.id] = str(error).partition("\n")[0]  # with the place in a text, without its lines
+                SERVER.error("graph '%s' cannot be opened and is not served: %s", each.id, quarantined[each.id])
                 continue
             graphs[each.id] = ServedGraph(each.id, graph, settings.limits, stored)
             SERVER.info("graph '%s' is served from %s", each.id, graph.uri)
         if not graphs:
-            raise InputError(_nothing(quarantined), hint="name a graph, a directory of graphs, or a server.yaml")
+            hint = None if quarantined else "name a graph, a directory of graphs, or a server.yaml"
+            raise InputError(_nothing(quarantined), hint=hint)
     except BaseException:
         for served in graphs.values():
             served.graph.close()

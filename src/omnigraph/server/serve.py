@@ -155,5 +155,5 @@ def bind(address: str) -> socket.socket:
     try:
         return socket.create_server((host, int(port)), family=family, backlog=_BACKLOG)
     except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
         raise InputError(f"cannot listen at {address}: {reason}", hint="choose another address") from None
