@@ -7,7 +7,6 @@ A `Graph` may be shared between threads. It belongs to the process that opened i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
 
 from omnigraph import given, ids
 from omnigraph.errors import CorruptGraph, GraphClosed, HistoricalVersionReclaimed, InputError, ReadOnly
+from omnigraph.graph.recent_looks import ASKED, RecentLooks
 from omnigraph.graph.schema_control import SchemaControl
 from omnigraph.graph.snapshot import Snapshot
 from omnigraph.history.control import Branches, Commits
@@ -119,6 +119,7 @@ class Graph:
         self._actor = actor
         self._policy, self._audit = policy, audit
         self._guard = self._guard_of(policy, audit) if policy is not None or audit is not None else None
+        self._looks = RecentLooks()
         self._is_closed = False
         self._transacting: set[int] = set()
 
@@ -132,7 +133,8 @@ class Graph:
             'act-bo'
         """
         self.internals  # noqa: B018  refuses a closed handle
-        other = copy(self)
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
         other._actor = ids.actor_id(actor)
         other._transacting = set()
         if self._guard is not None:
@@ -245,9 +247,12 @@ class Graph:
         """
         budget = read_budget(timeout, max_rows, max_bytes, is_cancelled)
         request = self._read_request(source, *given.named_query(name, params), branch, at, budget)
-        return self._read(
-            request.snapshot, branch, at, lambda snapshot: self._reads.run(replace(request, snapshot=snapshot))
-        )
+        asked = request.snapshot
+
+        def read(snapshot: ManifestSnapshot) -> Result:
+            return self._reads.run(request if snapshot is asked else replace(request, snapshot=snapshot))
+
+        return self._read(asked, branch, at, read)
 
     def search(
         self,
@@ -1030,7 +1035,9 @@ class Graph:
         """
         if self._is_closed:
             raise GraphClosed(f"{self.uri} was closed", hint="open it again with omnigraph.open")
-        return GraphInternals(self._store, self._schemas, self._mode, self._actor, self._vectors_of, self._guard)
+        return GraphInternals(
+            self._store, self._schemas, self._mode, self._actor, self._vectors_of, self._looks, self._guard
+        )
 
     @property
     def is_committing(self) -> bool:
@@ -1069,18 +1076,23 @@ class Graph:
         from omnigraph.engine.query_runner import ReadRequest
 
         moment = moment_of(at) if at is not None else None
-        return ReadRequest(source, name, params, self.internals.snapshot(branch, moment), moment, budget)
+        snapshot = self.internals.snapshot(branch, moment, since=ASKED.get())
+        return ReadRequest(source, name, params, snapshot, moment, budget)
 
     def _read(
         self, asked: ManifestSnapshot, branch: str | None, at: At | None, read: Callable[[ManifestSnapshot], _Read]
     ) -> _Read:
-        with at_state(asked), self._store.lasting(asked, "query"):
-            try:
-                return read(asked)
-            except (HistoricalVersionReclaimed, CorruptGraph):
+        end = self._store.begin_read(asked, "query")
+        try:
+            return read(asked)
+        except (HistoricalVersionReclaimed, CorruptGraph):
+            with at_state(asked):
                 newest = self.internals.snapshot(branch, at)
                 if (newest.identity, newest.version) == (asked.identity, asked.version):
                     raise
+        finally:
+            if end is not None:
+                end()
         # A cleanup removed what was being read, which is not the newest state any more.
         with at_state(newest), self._store.lasting(newest, "query"):
             return read(newest)
@@ -1125,6 +1137,7 @@ class GraphInternals:
         mode: ``rw`` or ``ro``.
         actor: author of the commits of this handle.
         embedder: makes the vectors of texts that queries compare with vectors.
+        looks: what was found in the storage for other reads.
         guard: what the actor may see and do; None for everything.
     """
 
@@ -1133,6 +1146,7 @@ class GraphInternals:
     mode: OpenMode
     actor: str | None
     embedder: TextEmbedder
+    looks: RecentLooks
     guard: Guard | None = None
 
     def reader(self, action: str = "admin", branch: str | None = None, target: str | None = None) -> GraphStore:
@@ -1163,23 +1177,35 @@ class GraphInternals:
             raise ReadOnly(f"{self.store.location.uri} is open read-only", hint="open it with mode='rw'")
         return self.reader(action, branch, target)
 
-    def snapshot(self, branch: str | None = None, at: At | None = None, action: str = "read") -> ManifestSnapshot:
+    def snapshot(
+        self, branch: str | None = None, at: At | None = None, action: str = "read", since: float | None = None
+    ) -> ManifestSnapshot:
         """The state of a branch now, or at a commit, a tag, a manifest version or a time; see `Graph.query`. It lacks
-        what the actor may not see."""
+        what the actor may not see.
+
+        Args:
+            since: when the state of now was asked for; see `RecentLooks`.
+        """
         use_storage()
         guard = self.guard
         if guard is None:
-            return asked_state(self.store, branch, at)
+            return self._found(branch, at, since)
         name = known_branch(branch) if branch is not None else None
         if name is None and (at is None or not isinstance(moment_of(at), str)):
             name = ids.MAIN
         if name is not None:
             guard.require(action, name)
         with guard.finding(at):
-            found = asked_state(self.store, branch, at)
+            found = self._found(branch, at, since)
         if found.branch != name:
             guard.require_found(action, found.branch, at)
         return guard.store_for(action).seen(found)
+
+    def _found(self, branch: str | None, at: At | None, since: float | None) -> ManifestSnapshot:
+        if at is not None or since is None:
+            return asked_state(self.store, branch, at)
+        name = ids.MAIN if branch is None else branch
+        return self.looks.newest(name, since, lambda: asked_state(self.store, branch, None))
 
     def target(self, target: Target, branch: str) -> ManifestSnapshot:
         """The state that a target names, see `snapshot_of`. It lacks what the actor may not see."""
