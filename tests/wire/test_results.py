@@ -14,7 +14,7 @@ from omnigraph.engine.query_result import Result
 from omnigraph.errors import UnknownAnswer
 from omnigraph.schema.catalog import PropertyType, Scalar
 from omnigraph.wire import json_results
-from omnigraph.wire.arrow_results import property_type, read_result, write_result
+from omnigraph.wire.arrow_results import length_of, property_type, read_result, write_result
 
 KINDS = (
     PropertyType(Scalar.STRING),
@@ -71,6 +71,7 @@ def test_arrow_there_and_back_is_the_same(rows: int) -> None:
     sent = result(rows, ["x", "x", "f", "t", "l", "v", "e"], at=datetime(2026, 1, 31, 12, tzinfo=UTC))
     file = io.BytesIO()
     write_result(sent, file)
+    assert length_of(sent) == len(file.getvalue())
     got = read_result(io.BytesIO(file.getvalue()))
     assert got.columns == sent.columns and got.types == sent.types
     assert got.to_arrow().equals(sent.to_arrow()) or rows > 0

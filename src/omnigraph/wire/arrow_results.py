@@ -43,7 +43,14 @@ class ResultHead(msgspec.Struct):
     types: list[str]
 
 
-def write_result(result: Result, file: BinaryIO) -> None:
+def length_of(result: Result) -> int:
+    """Bytes that `write_result` writes; nothing is copied for it."""
+    counted = pa.MockOutputStream()
+    write_result(result, counted)
+    return int(counted.size())
+
+
+def write_result(result: Result, file: BinaryIO | pa.NativeFile) -> None:
     """Write the rows as they lie in memory."""
     table = result.to_arrow()
     moment = format_datetime(result.at) if isinstance(result.at, datetime) else result.at

@@ -34,7 +34,8 @@ def shown_result(result: Result, accepts: tuple[str, ...], *, with_commit: bool 
     """Rows in the form that the client likes best."""
     form = form_of(accepts)
     if form == arrow_results.MEDIA_TYPE:
-        return Streamed(lambda file: arrow_results.write_result(result, file), form)
+        length = arrow_results.length_of(result)
+        return Streamed(lambda file: arrow_results.write_result(result, file), form, length=length)
     if form == LINES:
         return Streamed(lambda file: file.writelines(json_results.line_pieces(result)), f"{LINES}; charset=utf-8")
     if json_results.is_small(result):
