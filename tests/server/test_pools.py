@@ -197,6 +197,51 @@ def test_short_jobs_share_a_thread_and_long_ones_get_help() -> None:
     pool.close()
 
 
+def test_outcomes_of_jobs_that_follow_each_other_are_delivered_together() -> None:
+    seen: list[str] = []
+    pool = WorkPool("test", 1, 100, one_by_one=True, deliver=lambda: seen.append("delivered"))
+    gate, ended = threading.Event(), threading.Event()
+
+    def waits() -> None:
+        gate.wait(SECONDS)
+        seen.clear()
+
+    def short() -> None:
+        seen.append("may wait" if pool.delivers else "is last")
+
+    pool.submit(waits)
+    wait_until(lambda: pool.queued == 0, timeout=SECONDS, what="the job to begin")
+    for job in (short, short, short, ended.set):
+        pool.submit(job)
+    gate.set()
+    assert ended.wait(SECONDS)
+    wait_until(lambda: pool.unfinished == 0, timeout=SECONDS, what="the jobs to end")
+    pool.close()
+    assert [each for each in seen if each != "delivered"] == ["may wait"] * 3
+    assert seen[-1] == "delivered", "nothing is left when the thread waits again"
+
+
+def test_a_thread_that_helped_leaves_a_line_that_moves() -> None:
+    pool = WorkPool("test", 4, 1_000, one_by_one=True)
+    gate, done = threading.Event(), threading.Semaphore(0)
+
+    def long() -> None:
+        gate.wait(SECONDS)
+
+    for job in (long, long, done.release):
+        pool.submit(job)
+    assert done.acquire(timeout=SECONDS), "a third thread helped"
+    gate.set()
+    for _ in range(500):
+        pool.submit(done.release)
+    for _ in range(500):
+        assert done.acquire(timeout=SECONDS)
+    wait_until(lambda: pool.unfinished == 0, timeout=SECONDS, what="the jobs to end")
+    pool.submit(done.release)
+    assert done.acquire(timeout=SECONDS)
+    pool.close()
+
+
 def test_a_full_pool_refuses_and_recovers() -> None:
     pool = WorkPool("test", 1, 0, one_by_one=False)
     gate = threading.Event()

@@ -20,21 +20,30 @@ from omnigraph.server.replies import Compressor, Reply
 
 
 class Mailbox:
-    """Brings what threads have to say to the event loop. What comes at the same time wakes the loop once."""
+    """Brings what threads have to say to the event loop. What comes at the same time wakes the loop once: a loop that
+    is awake takes the interpreter from the threads that work."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self._waiting: deque[tuple[Callable[[Any], None], object]] = deque()
         self._is_called = False
 
-    def post(self, function: Callable[[Any], None], value: object) -> None:
+    def post(self, function: Callable[[Any], None], value: object, *, wakes: bool = True) -> None:
         """Have a function called in the loop; called in any thread.
+
+        Args:
+            wakes: otherwise the caller sees to it that `wake` is called before long.
 
         Raises:
             RuntimeError: the loop is closed.
         """
         self._waiting.append((function, value))
-        if not self._is_called:
+        if wakes:
+            self.wake()
+
+    def wake(self) -> None:
+        """Have the loop call what waits; called in any thread."""
+        if self._waiting and not self._is_called:
             self._is_called = True
             self.loop.call_soon_threadsafe(self._empty)
 
@@ -69,9 +78,9 @@ class Exchange:
             self._stream.pieces.put_nowait(ClientGone())
         self._settle(ClientGone())
 
-    def answer(self, reply: Reply) -> None:
-        """Called in the thread."""
-        self._tell(self._settle, reply)
+    def answer(self, reply: Reply, *, wakes: bool = True) -> None:
+        """Called in the thread; see `Mailbox.post`."""
+        self._tell(self._settle, reply, wakes=wakes)
 
     def fail(self, error: BaseException) -> None:
         """Called in the thread: an error answer, or the end of the connection when a part was sent."""
@@ -98,9 +107,9 @@ class Exchange:
             raise ClientGone
         self._tell(self._stream.pieces.put_nowait, piece)
 
-    def _tell(self, function: Callable[[Any], None], value: object) -> None:
+    def _tell(self, function: Callable[[Any], None], value: object, *, wakes: bool = True) -> None:
         try:
-            self._mailbox.post(function, value)
+            self._mailbox.post(function, value, wakes=wakes)
         except RuntimeError:  # the loop is closed: the server has stopped without waiting
             self._is_cancelled = True
 
@@ -149,9 +158,12 @@ class AnswerFile(io.RawIOBase):
         self._position += len(view)
         for start in range(0, len(view), limits.STREAM_PIECE_BYTES):
             part = view[start : start + limits.STREAM_PIECE_BYTES]
-            self._waiting += part if self._tool is None else self._tool.compress(bytes(part))
-            if len(self._waiting) >= limits.STREAM_PIECE_BYTES:
-                self._send()
+            if self._tool is not None:
+                part = memoryview(self._tool.compress(bytes(part)))
+            if len(self._waiting) + len(part) >= limits.STREAM_PIECE_BYTES:
+                self._send(part)
+            else:
+                self._waiting += part
         return len(view)
 
     def finish(self) -> None:
@@ -166,9 +178,9 @@ class AnswerFile(io.RawIOBase):
             self._send()
         self._exchange.put(None)
 
-    def _send(self) -> None:
+    def _send(self, part: bytes | memoryview = b"") -> None:
         if not self._has_begun:
             self._has_begun = True
             self._exchange.begin(self._reply)
-        self._exchange.put(bytes(self._waiting))
+        self._exchange.put(b"".join((self._waiting, part)))
         self._waiting.clear()

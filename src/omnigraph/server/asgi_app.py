@@ -19,7 +19,7 @@ from omnigraph.logs import SERVER
 from omnigraph.server import request_body
 from omnigraph.server.answer_stream import Exchange, Mailbox, StreamedReply
 from omnigraph.server.asgi import ClientGone, Receive, Request, Scope, Send, by_preference
-from omnigraph.server.connection import Watcher, send_reply, send_stream
+from omnigraph.server.connection import ARRIVED, Watchers, send_reply, send_stream
 from omnigraph.server.flat_routes import FlatRoutes
 from omnigraph.server.open_graphs import Opened, open_graphs
 from omnigraph.server.operation import Call, HttpOperation
@@ -39,6 +39,11 @@ _GRAPHS = b"/graphs/"
 
 #: What is logged for a request whose client did not wait for the answer.
 _GONE = 499
+
+
+def _unknown() -> bool:
+    """Whether a request has arrived whole, where the connection does not say it."""
+    return False
 
 
 class Observer(Protocol):
@@ -89,14 +94,15 @@ class ServerApp:
         self.metrics = ServerMetrics()
         self.is_draining = False
         self._limits = settings.limits
-        self._place = Workplace(settings.limits, self.metrics)
+        self._mailbox: Mailbox | None = None
+        self._watchers = Watchers()
+        self._place = Workplace(settings.limits, self.metrics, self._deliver)
         self._observers = tuple(observers)
         self._routes = RouteTable(
             (each.method, each.path, ServedOperation(each, settings.limits)) for each in operations
         )
         self._sub_apps = {each.path.encode(): each for each in sub_apps}
         self._flat = FlatRoutes(self, operations)
-        self._mailbox: Mailbox | None = None
         self._running = contextlib.AsyncExitStack()
         self.metrics.set_graphs(len(opened.graphs), len(opened.quarantined))
 
@@ -111,6 +117,11 @@ class ServerApp:
         if self._mailbox is None:
             self._mailbox = Mailbox(asyncio.get_running_loop())
         return self._mailbox
+
+    def _deliver(self) -> None:
+        if self._mailbox is not None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the server has stopped without waiting
+                self._mailbox.wake()
 
     def close(self) -> None:
         """Close the graphs; no request may be running."""
@@ -297,7 +308,10 @@ class ServerApp:
             request_body.require_type(request.headers, wanted)
         request_body.encoding_of(request.headers)
         request_body.check_length(request.headers, allowed)
-        body = await request_body.read_body(request.receive, allowed, self._limits.body_seconds)
+        has_arrived = request.scope.get("extensions", {}).get(ARRIVED, _unknown)
+        body = await request_body.read_body(
+            request.receive, allowed, self._limits.body_seconds, has_arrived=has_arrived()
+        )
         request.is_read = True
         if wanted is None and (body != b"" or not route.operation.body_optional):
             try:
@@ -311,7 +325,7 @@ class ServerApp:
         """Do the work of a request. A client that goes away meanwhile cancels it."""
         exchange = work.exchange
         work.submit(job)
-        watcher = Watcher(request, exchange)
+        watcher = self._watchers.begin(request, exchange)
         try:
             found = await exchange.reply
             if not isinstance(found, StreamedReply):

@@ -17,6 +17,9 @@ from omnigraph.server.replies import Reply
 #: Name under which a connection says how it is broken off.
 ABORT = "omnigraph.abort"
 
+#: Name under which it says whether the whole request has arrived.
+ARRIVED = "omnigraph.arrived"
+
 #: A request that takes longer is watched for its client to leave.
 _WATCH_AFTER = 0.05
 
@@ -25,21 +28,47 @@ _PASSED_OVER_SECONDS = 2
 _PASSED_OVER_BYTES = 64 * 1024**2
 
 
-class Watcher:
-    """Cancels the work of a request whose client goes away. The body must have been read."""
+class Watchers:
+    """Cancels the work of requests whose clients go away. Most requests are over before they are watched, so that one
+    timer looks for those that last."""
 
-    def __init__(self, request: Request, exchange: Exchange) -> None:
-        self._request, self._exchange = request, exchange
+    def __init__(self) -> None:
+        self._recent: dict[Watcher, float] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def begin(self, request: Request, exchange: Exchange) -> Watcher:
+        """Watch a request whose body was read, until `Watcher.stop`."""
+        loop = asyncio.get_running_loop()
+        watcher = Watcher(request, exchange, self._recent)
+        self._recent[watcher] = loop.time()
+        if self._timer is None:
+            self._timer = loop.call_later(_WATCH_AFTER, self._look)
+        return watcher
+
+    def _look(self) -> None:
+        loop = asyncio.get_running_loop()
+        due = loop.time() - _WATCH_AFTER
+        for watcher in [each for each, since in self._recent.items() if since <= due]:
+            watcher.start()
+        self._timer = loop.call_later(_WATCH_AFTER, self._look) if self._recent else None
+
+
+class Watcher:
+    """Watches one request."""
+
+    def __init__(self, request: Request, exchange: Exchange, recent: dict[Watcher, float]) -> None:
+        self._request, self._exchange, self._recent = request, exchange, recent
         self._task: asyncio.Task[None] | None = None
-        self._timer = asyncio.get_running_loop().call_later(_WATCH_AFTER, self._start)
+
+    def start(self) -> None:
+        del self._recent[self]
+        self._task = asyncio.create_task(self._watch())
 
     def stop(self) -> None:
-        self._timer.cancel()
-        if self._task is not None:
+        if self._task is None:
+            del self._recent[self]
+        else:
             self._task.cancel()
-
-    def _start(self) -> None:
-        self._task = asyncio.create_task(self._watch())
 
     async def _watch(self) -> None:
         while (await self._request.receive())["type"] != "http.disconnect":

@@ -15,7 +15,7 @@ import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from omnigraph.errors import ResourceLimitExceeded
-from omnigraph.server.connection import ABORT
+from omnigraph.server.connection import ABORT, ARRIVED
 from omnigraph.server.server_limits import ServerLimits
 from omnigraph.wire.problems import problem_of
 
@@ -44,6 +44,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self._head_bytes = 0
         self._head_timer: asyncio.TimerHandle | None = None
+        self._has_head = False
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -52,15 +53,17 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         cycle: Any = self.cycle
-        if self._head_timer is None and (cycle is None or cycle.response_complete):
-            self._await_head()
+        begins = self._head_timer is None and (cycle is None or cycle.response_complete)
+        self._has_head = False
         super().data_received(data)
+        if begins and not self._has_head and not self.transport.is_closing():
+            self._await_head()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._head_bytes = 0
         scope: dict[str, Any] = self.scope  # type: ignore[assignment]
-        scope["extensions"] = {ABORT: self._reset}
+        scope["extensions"] = {ABORT: self._reset, ARRIVED: self._has_arrived}
 
     def on_url(self, url: bytes) -> None:
         self._count(len(url))
@@ -71,6 +74,7 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
+        self._has_head = True
         self._forget_head()
         super().on_headers_complete()
 
@@ -86,6 +90,11 @@ class LimitedProtocol(HttpToolsProtocol):
         if connection is not None:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGERING)
         self.transport.abort()
+
+    def _has_arrived(self) -> bool:
+        """Whether all requests that have begun have arrived whole."""
+        cycle: Any = self.cycle
+        return cycle is not None and not cycle.more_body
 
     def _count(self, size: int) -> None:
         self._head_bytes += size

@@ -50,17 +50,24 @@ class BodyLimit:
             raise ResourceLimitExceeded(self.resource, size, self.bytes, hint="split the request")
 
 
-async def read_body(receive: Receive, allowed: BodyLimit, seconds: float) -> BinaryIO | bytes:
+async def read_body(
+    receive: Receive, allowed: BodyLimit, seconds: float, *, has_arrived: bool = False
+) -> BinaryIO | bytes:
     """The body as it was sent: bytes when it came in one piece, else a file at its begin.
 
     Args:
         seconds: for all of it to arrive; a long one gets more by its size, see `limits.BODY_BYTES_PER_SECOND`.
+        has_arrived: it has, and nothing is waited for.
 
     Raises:
         ResourceLimitExceeded: it is longer.
         InvalidRequest: it did not arrive in time.
         ClientGone: the connection is closed.
     """
+    if has_arrived:
+        body: bytes = (await _next(receive)).get("body", b"")
+        allowed.check(len(body))
+        return body
     try:
         async with asyncio.timeout(seconds) as bound:
             message = await _next(receive)

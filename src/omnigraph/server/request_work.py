@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
 from omnigraph import limits
 from omnigraph.errors import InternalError, ResourceLimitExceeded, TooManyRequests
+from omnigraph.graph.recent_looks import ASKED
 from omnigraph.policy.audit_log import REQUEST_ID
 from omnigraph.server.admission import Admission
 from omnigraph.server.answer_stream import AnswerFile, Exchange
@@ -28,11 +30,14 @@ class Workplace:
     Attributes:
         pools: by the name that an operation gives.
         admission: the running writes.
+
+    Args:
+        deliver: tells the event loop what reads had to say that did not wake it.
     """
 
-    def __init__(self, limits: ServerLimits, metrics: ServerMetrics) -> None:
+    def __init__(self, limits: ServerLimits, metrics: ServerMetrics, deliver: Callable[[], None]) -> None:
         self.limits, self.metrics = limits, metrics
-        reads = WorkPool("read", limits.read_threads, limits.waiting_reads, one_by_one=True)
+        reads = WorkPool("read", limits.read_threads, limits.waiting_reads, one_by_one=True, deliver=deliver)
         writes = WorkPool("write", limits.write_threads, limits.waiting_writes, one_by_one=False)
         self.pools = {"read": reads, "write": writes, "stream": reads}
         self.admission = Admission(limits.actor_writes, limits.actor_bytes)
@@ -103,6 +108,7 @@ class RequestWork:
     Attributes:
         encoding: the compression that the client takes.
         weight: bytes of its body.
+        asked: when all of it had arrived, by the monotonic clock.
     """
 
     place: Workplace
@@ -111,6 +117,7 @@ class RequestWork:
     request_id: str
     encoding: str | None = None
     weight: int = 0
+    asked: float = 0.0
     pool: WorkPool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -137,7 +144,12 @@ class RequestWork:
         elif operation.admitted:
             self._write(call)
         else:
-            self._tell(operation.run(call))
+            token = ASKED.set(self.asked)
+            try:
+                answer = operation.run(call)
+            finally:
+                ASKED.reset(token)
+            self._tell(answer)
 
     def submit(self, job: Job, exchange: Exchange | None = None) -> None:
         """Do something in the pool of the request; what it raises goes to the exchange.
@@ -146,6 +158,7 @@ class RequestWork:
             TooManyRequests: too many wait already.
         """
         told = exchange or self.exchange
+        self.asked = time.monotonic()
 
         def do() -> None:
             try:
@@ -172,7 +185,7 @@ class RequestWork:
         else:
             reply = reply_of(answer, self.encoding)
             reply.headers += self._successor()
-            self.exchange.answer(reply)
+            self.exchange.answer(reply, wakes=not self.pool.delivers)
 
     def _successor(self) -> Headers:
         """What tells that another operation replaces this one."""
@@ -190,6 +203,7 @@ class RequestWork:
             if self.encoding is not None:
                 tool = compressor(self.encoding)
                 reply.headers.append((b"content-encoding", self.encoding.encode()))
+        reply.length = answer.length if tool is None else None
         has_place = self.operation.pool == "stream"
         with contextlib.nullcontext() if has_place else self.place.streaming(self.pool):
             file = AnswerFile(self.exchange, reply, tool)

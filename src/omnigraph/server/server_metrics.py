@@ -25,7 +25,9 @@ class ServerMetrics:
         names: Any = {"registry": self._registry}
         self._requests = Counter("omnigraph_requests", "Requests", ("operation", "status"), **names)
         self._seconds = Histogram("omnigraph_request_seconds", "Seconds", ("operation",), buckets=_BOUNDS, **names)
-        self._running = Gauge("omnigraph_requests_running", "Requests that are being served", **names)
+        self._running = 0
+        running = Gauge("omnigraph_requests_running", "Requests that are being served", **names)
+        running.set_function(lambda: self._running)
         self._refusals = Counter("omnigraph_refusals", "Requests that were too many", ("counted",), **names)
         self.commits = Counter("omnigraph_commits", "Commits that requests have made", **names)
         self.stream_bytes = Counter("omnigraph_stream_bytes", "Bytes of streamed answers", **names)
@@ -44,7 +46,8 @@ class ServerMetrics:
         self._graphs.labels("quarantined").set(quarantined)
 
     def began(self) -> None:
-        self._running.inc()
+        """Called in the event loop, as `ended` is."""
+        self._running += 1
 
     def ended(self, operation: str, status: int, seconds: float) -> None:
         key = (operation, status)
@@ -54,7 +57,7 @@ class ServerMetrics:
             self._by_operation[key] = found
         found[0].inc()
         found[1].observe(seconds)
-        self._running.dec()
+        self._running -= 1
 
     def refused(self, counted: str) -> None:
         self._refusals.labels(counted).inc()

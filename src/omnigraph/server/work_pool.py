@@ -4,7 +4,9 @@ A pool is bounded twice: by its threads, and by how many requests may wait for o
 leaves the pool with its thread, and another thread takes the place.
 
 Short jobs are done by one thread after the other: threads that all compute in Python only take the interpreter from
-each other, which costs more than the job. As soon as jobs do not end quickly, more threads help.
+each other, which costs more than the job. As soon as jobs do not end quickly, more threads help, until they do. For
+the same reason the outcomes of short jobs that wait behind each other are delivered together, before the last of them
+begins.
 """
 
 from __future__ import annotations
@@ -32,13 +34,23 @@ class WorkPool:
         threads: jobs that run at once.
         waiting: jobs that may wait besides.
         one_by_one: whether short jobs wait for each other; otherwise each job that comes has a thread at once.
+        deliver: hands on the outcomes of jobs; called when no job waits, and often while one does.
     """
 
-    def __init__(self, name: str, threads: int, waiting: int, *, one_by_one: bool) -> None:
+    def __init__(
+        self,
+        name: str,
+        threads: int,
+        waiting: int,
+        *,
+        one_by_one: bool,
+        deliver: Callable[[], None] = lambda: None,
+    ) -> None:
         self.name = name
         self._most = threads
         self._waiting = waiting
         self._one_by_one = one_by_one
+        self._deliver = deliver
         self._jobs: deque[tuple[float, Job]] = deque()
         self._lock = threading.Lock()
         self._there_is_work = threading.Condition(self._lock)
@@ -49,6 +61,7 @@ class WorkPool:
         self._done = 0
         self._threads = 0
         self._idle = 0
+        self._begun: dict[int, float] = {}  # thread → when its job began
         self._here = threading.local()
         if one_by_one:
             threading.Thread(target=self._watch_line, name=f"omnigraph-{name}-line", daemon=True).start()
@@ -62,6 +75,11 @@ class WorkPool:
     def unfinished(self) -> int:
         """Jobs that run or wait."""
         return self._unfinished
+
+    @property
+    def delivers(self) -> bool:
+        """Whether the outcome of the job that runs here may wait for `deliver`: another job comes right behind it."""
+        return self._one_by_one and bool(self._jobs) and not getattr(self._here, "left", True)
 
     def submit(self, job: Job) -> None:
         """Have a job done; it must not raise.
@@ -92,6 +110,7 @@ class WorkPool:
                 self._here.left = True
                 self._unfinished -= 1
                 self._threads -= 1
+                del self._begun[threading.get_ident()]
                 if self._jobs:
                     self._help()
 
@@ -115,24 +134,37 @@ class WorkPool:
         self._here.left = True
         while (job := self._next()) is not None:
             self._here.left = False
+            if not self._jobs:
+                self._deliver()
             job()
             del job
             if self._here.left:
                 return
 
     def _next(self) -> Job | None:
+        me = threading.get_ident()
         with self._lock:
             if not self._here.left:
                 self._unfinished -= 1
                 self._done += 1
                 self._here.left = True
-            while not self._jobs:
+                del self._begun[me]
+            while not self._jobs or self._goes_on_without():
                 if self._is_closed:
                     self._threads -= 1
                     return None
                 self._idle += 1
+                self._deliver()
                 self._there_is_work.wait()
+            self._begun[me] = time.monotonic()
             return self._jobs.popleft()[1]
+
+    def _goes_on_without(self) -> bool:
+        """Whether the line moves quickly without one more thread."""
+        if not self._one_by_one or not self._begun:
+            return False
+        now = time.monotonic()
+        return now - max(self._begun.values()) < _STANDSTILL and now - self._jobs[0][0] < _LONG_WAIT
 
     def _watch_line(self) -> None:
         """Call further threads while the line does not move; sleep while there is none."""
@@ -144,5 +176,6 @@ class WorkPool:
                     continue
                 done = self._done
                 self._is_crowded.wait(_STANDSTILL)
+                self._deliver()
                 if self._jobs and (self._done == done or time.monotonic() - self._jobs[0][0] > _LONG_WAIT):
                     self._help()
