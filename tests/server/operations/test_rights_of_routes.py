@@ -11,9 +11,10 @@ import pytest
 from tests.server.operations.api import ADD, NAMES, Api, api, lines, person, refused
 
 TOKENS = {"act-all": "t-all", "act-people": "t-people", "act-draft": "t-draft", "act-nobody": "t-nobody"}
+TOKENS |= {"act-reader": "t-reader"}
 POLICY = """
 version: 1
-groups: {all: [act-all], people: [act-people], draft: [act-draft]}
+groups: {all: [act-all], people: [act-people], draft: [act-draft], readers: [act-reader]}
 protected_branches: [main]
 rules:
   - {id: all-data, allow: {actors: {group: all}, actions: [read, export, change]}}
@@ -22,6 +23,7 @@ rules:
   - {id: all-stored, allow: {actors: {group: all}, actions: [invoke_query]}}
   - {id: people-see, allow: {actors: {group: people}, actions: [read, export], types: [Company]}}
   - {id: people-stored, allow: {actors: {group: people}, actions: [invoke_query]}}
+  - {id: readers-read, allow: {actors: {group: readers}, actions: [read]}}
   - {id: draft-read, allow: {actors: {group: draft}, actions: [read], branch_scope: unprotected}}
   - {id: draft-write, allow: {actors: {group: draft}, actions: [change], branch_scope: unprotected}}
 """
@@ -69,6 +71,12 @@ def test_stored_queries_that_may_not_be_run_do_not_exist(guarded: Api) -> None:
     known = refused(draft.post("/queries/find_person", params={"name": "Alice"}, branch="draft"), 404, "not_found")
     unknown = refused(draft.post("/queries/nothing"), 404, "not_found")
     assert known["error"] == unknown["error"] == "stored query not found" and known == unknown
+
+
+def test_the_catalog_is_empty_for_who_may_run_none_of_it(guarded: Api) -> None:
+    reader = guarded.as_("act-reader")
+    assert "Alice" in reader.names() and reader.told("/queries") == {"queries": []}
+    assert len(guarded.as_("act-all").told("/queries")["queries"]) == 4
 
 
 def test_a_branch_that_may_not_be_read_is_forbidden_and_its_commits_unknown(guarded: Api) -> None:

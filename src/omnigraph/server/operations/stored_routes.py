@@ -15,6 +15,10 @@ from omnigraph.wire import answers, requests
 
 
 def _list(call: Call) -> Answer:
+    """The catalog; empty for who may not call any of it, as each of them is then said not to exist."""
+    guard = call.graph.internals.guard
+    if guard is not None and not guard.may(INVOKE_QUERY, None):
+        return {"queries": []}
     return {"queries": [query.to_dict() for query in call.served.stored.listed(call.graph)]}
 
 
