@@ -46,6 +46,19 @@ def test_a_directory_of_graphs_is_served(tmp_path: Path) -> None:
         assert call(found.port, "GET", "/graphs/one/branches").status == 401
 
 
+def test_rules_of_the_server_are_a_flag(tmp_path: Path, people_path: Path) -> None:
+    rules = tmp_path / "server-rules.yaml"
+    rules.write_text(
+        "version: 1\ngroups: {ops: [act-ana]}\n"
+        "rules: [{id: list, allow: {actors: {group: ops}, actions: [graph_list]}}]\n",
+        "utf-8",
+    )
+    with server_process(people_path, "--server-policy", rules, tokens={"act-ana": "a", "act-bo": "b"}) as found:
+        asked = [call(found.port, "GET", "/graphs", token=token) for token in "ab"]
+        assert [each.status for each in asked] == [200, 403]
+        assert [each["graph_id"] for each in asked[0].json()["graphs"]] == ["people"]
+
+
 @pytest.mark.s3
 def test_a_graph_in_a_bucket_is_served(s3: S3Server, s3_root: str) -> None:
     people(f"{s3_root}/people.omni", "ana").close()
@@ -92,6 +105,7 @@ def test_a_file_says_everything(tmp_path: Path, people_path: Path) -> None:
         (("{graph}", "--unauthenticated", "--bind", "nonsense"), 1, "HOST:PORT"),
         (("{graph}", "--unauthenticated", "--bind", "{taken}"), 1, "listen at {taken}: Address already in use\n"),
         (("{graph}", "--policy", "{graph}/nothing"), 1, "no token"),
+        (("{graph}", "--server-policy", "{graph}/nothing"), 1, "no token"),
         (("{graph}", "--tokens", "missing.json"), 1, "cannot be read"),
         (("missing.omni", "--unauthenticated"), 1, "none of the graphs"),
         (("a_b.omni", "--unauthenticated"), 1, "letters, digits and hyphens"),

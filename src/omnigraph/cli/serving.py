@@ -32,6 +32,10 @@ def register_serve(app: typer.Typer) -> None:
         policy: Annotated[
             Path | None, typer.Option("--policy", metavar="FILE", help="Rules for each of the graphs.")
         ] = None,
+        server_policy: Annotated[
+            Path | None,
+            typer.Option("--server-policy", metavar="FILE", help="Rules of the server: who may list its graphs."),
+        ] = None,
         tokens: Annotated[
             Path | None, typer.Option("--tokens", metavar="FILE", help="JSON object from actor to token.")
         ] = None,
@@ -77,6 +81,7 @@ def register_serve(app: typer.Typer) -> None:
         settings = replace(
             settings,
             bind=bind or settings.bind,
+            policy=server_policy or settings.policy,
             tokens=settings.tokens if tokens is None else TokenSources.of(environment, tokens),
             audit=audit or settings.audit,
             unauthenticated=unauthenticated or _is_set(environment["OMNIGRAPH_UNAUTHENTICATED"]),
