@@ -533,6 +533,9 @@ LOG_RECORDS: Final = 10_000
 CLIENT_ATTEMPTS: Final = 9
 CLIENT_RETRY_SECONDS: Final = 30.0
 
+#: How often a server is looked for when a graph is opened: whoever gave a wrong address wants to know it soon.
+CLIENT_OPEN_ATTEMPTS: Final = 2
+
 #: Seconds before the second attempt, twice as many before each further one, up to a bound; half of it is random.
 CLIENT_BACKOFF_SECONDS: Final = 0.1
 CLIENT_LONGEST_BACKOFF_SECONDS: Final = 4.0

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from omnigraph import limits
 from omnigraph.client.address import ServerAddress, server_address, token_of
 from omnigraph.client.control_calls import branch_parents
 from omnigraph.client.remote_graph import RemoteGraph
@@ -27,8 +28,8 @@ def open_remote(
     """Open a graph behind a server.
 
     Args:
-        attempts: how often the server is looked for; None for as often as later calls are tried. Whoever typed a wrong
-            address wants to know it soon.
+        attempts: how often a call is tried while the graph is opened; None for as often as later ones. A server that
+            cannot be reached is given up after `limits.CLIENT_OPEN_ATTEMPTS`.
 
     Raises:
         InvalidUri: the address names no graph, and the server serves several.
@@ -36,12 +37,13 @@ def open_remote(
         Unauthenticated: the server wants another token.
         ServerUnavailable: nobody answers there.
     """
-    connection = Connection(ConnectionSettings(server_address(uri), token_of(token), mode, attempts))
+    address = server_address(uri)
+    connection = Connection(ConnectionSettings(address, token_of(token), mode, attempts, limits.CLIENT_OPEN_ATTEMPTS))
     try:
-        address = connection.run(named_graph(connection.settings.address))
+        address = connection.run(named_graph(address))
         connection.settings = replace(connection.settings, address=address)
         connection.run(require_graph(address))
-        connection.settings = replace(connection.settings, attempts=None)
+        connection.settings = replace(connection.settings, attempts=None, unreached=None)
     except BaseException:
         connection.close()
         raise

@@ -66,12 +66,15 @@ class Patience:
 
     Attributes:
         bound: the most attempts; None for as many as limits say.
+        unreached: the most of them that do not reach the server; None for all.
     """
 
     call: WireCall[Any]
     address: str
     bound: int | None = None
+    unreached: int | None = None
     attempts: int = 0
+    misses: int = 0  # attempts that did not reach the server
     is_unknown: bool = False  # an attempt may have been done
     began: float = field(default_factory=time.monotonic)
 
@@ -104,7 +107,8 @@ class Patience:
         """The same when no whole answer came."""
         self.attempts += 1
         self.is_unknown = self.is_unknown or (lost.arrived and self.call.writes)
-        if self._may_repeat:
+        self.misses += not lost.arrived
+        if self._may_repeat and (self.unreached is None or self.misses < self.unreached):
             delay = self._delay(0.0)
             if delay is not None:
                 return delay

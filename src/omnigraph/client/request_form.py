@@ -11,7 +11,7 @@ import msgspec
 
 from omnigraph import limits
 from omnigraph.client.address import ServerAddress
-from omnigraph.client.patience import Lost, Refused, of_foreign
+from omnigraph.client.patience import Lost, Patience, Refused, of_foreign
 from omnigraph.client.wire_call import AnswerHead, WireCall
 from omnigraph.errors import GraphClosed, ReadOnly
 from omnigraph.wire import CONTRACT_VERSION
@@ -31,12 +31,14 @@ class ConnectionSettings:
     Attributes:
         token: shown to the server with each request, and to nobody else.
         attempts: how often a call is tried; None for as often as limits say.
+        unreached: how often the server may not be reached meanwhile; None for as often as a call is tried.
     """
 
     address: ServerAddress
     token: str | None
     mode: OpenMode
     attempts: int | None = None
+    unreached: int | None = None
 
     def __repr__(self) -> str:
         return f"ConnectionSettings({self.address.uri!r}, mode={self.mode!r})"
@@ -63,6 +65,10 @@ class ConnectionSettings:
                 keepalive_expiry=limits.CLIENT_IDLE_SECONDS,
             ),
         }
+
+    def patience(self, call: WireCall[Any]) -> Patience:
+        """For the attempts at a call."""
+        return Patience(call, self.address.uri, self.attempts, self.unreached)
 
     def require_usable(self, call: WireCall[Any], is_closed: bool) -> None:
         """Refuse a call through a handle that was closed, or a write through one that only reads."""

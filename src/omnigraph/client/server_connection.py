@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 
 from omnigraph import limits
-from omnigraph.client.patience import Lost, Patience, Refused
+from omnigraph.client.patience import Lost, Refused
 from omnigraph.client.request_form import ConnectionSettings, head_of, is_good, lost, refused
 from omnigraph.client.wire_call import Flow, JsonReader, T, WireCall
 from omnigraph.errors import OmniGraphError
@@ -47,7 +47,7 @@ class Connection:
     def send(self, call: WireCall[T]) -> T:
         """One call, again where that is safe and may help."""
         self.settings.require_usable(call, self.is_closed)
-        patience = Patience(call, self.settings.address.uri, self.settings.attempts)
+        patience = self.settings.patience(call)
         while True:
             try:
                 return self._once(call)
@@ -61,7 +61,7 @@ class Connection:
     def pieces(self, call: WireCall[Any]) -> Iterator[bytes]:
         """The body of an answer as it comes. It is asked for again only as long as nothing of it was given out."""
         self.settings.require_usable(call, self.is_closed)
-        patience = Patience(call, self.settings.address.uri, self.settings.attempts)
+        patience = self.settings.patience(call)
         while True:
             has_begun = False
             try:
