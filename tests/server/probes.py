@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
@@ -39,6 +40,7 @@ class Probes:
         entered: released by each call that waits.
         streamed: bytes that a stream has written so far.
         ended: how each stream ended.
+        files: where each stream was written to; None when that is gone.
     """
 
     gate: threading.Event = field(default_factory=threading.Event)
@@ -46,6 +48,7 @@ class Probes:
     streamed: int = 0
     stream_bytes: int = 1 << 40
     ended: list[str] = field(default_factory=list)
+    files: list[weakref.ref[BinaryIO]] = field(default_factory=list)
     running: int = 0
     most_running: int = 0
     cancelled: threading.Event = field(default_factory=threading.Event)
@@ -70,6 +73,7 @@ class Probes:
 
     def stream(self, call: Call) -> Answer:
         def write(file: BinaryIO) -> None:
+            self.files.append(weakref.ref(file))
             self.entered.release()
             try:
                 while self.streamed < self.stream_bytes:
@@ -147,7 +151,7 @@ class Probes:
             probe("POST", "/echo", "echo", self.echo, body=Echo),
             probe("POST", "/count", "count", self.count, raw_body="application/x-ndjson", needs=change),
             probe("GET", "/words/{first}/and/{second}", "words", self.words, query=Words),
-            probe("GET", "/strict", "strict", self.words, query=Words, keeps_unknown_keys=False),
+            probe("GET", "/strict", "strict", self.words, query=Words),
             probe("GET", "/long", "long", lambda call: Content(b"long " * 10_000, "text/plain")),
             probe("GET", "/huge", "huge", lambda call: Content(b"x" * (64 << 20), "text/plain", compressible=False)),
             probe("GET", "/fail", "fail", self.fail),

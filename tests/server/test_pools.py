@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import http.client
 import socket
 import threading
@@ -104,6 +105,17 @@ def test_a_reader_that_stalls_is_cut_off(serve_probes: Start, probes: Probes) ->
     with slow_reader(found.port, "/huge", "GET") as connection:
         wait_until(lambda: is_reset(connection), timeout=SECONDS, what="the large answer to be cut off")
     assert call(found.port, "GET", "/healthz").status == 200
+
+
+def test_what_a_broken_off_answer_held_is_free_at_once(serve_probes: Start, probes: Probes) -> None:
+    found = serve_probes(limits=limits(stall_seconds=0.5))
+    gc.disable()
+    try:
+        with slow_reader(found.port, "/stream"):
+            wait_until(lambda: probes.ended == ["ClientGone"], timeout=SECONDS, what="the reader to be cut off")
+            wait_until(lambda: probes.files[0]() is None, timeout=SECONDS, what="the memory of the answer")
+    finally:
+        gc.enable()
 
 
 def test_too_many_streams_are_refused(serve_probes: Start, probes: Probes) -> None:

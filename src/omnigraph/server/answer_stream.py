@@ -65,10 +65,17 @@ class Exchange:
         self._mailbox = mailbox
         self.reply: asyncio.Future[Reply | StreamedReply] = mailbox.loop.create_future()
         self._is_cancelled = False
+        self._has_ended = False
         self._stream: StreamedReply | None = None
 
     def is_cancelled(self) -> bool:
         return self._is_cancelled
+
+    def end(self) -> None:
+        """Nobody listens any more; called in the event loop. An error knows the frames that it came through, and they
+        this exchange: without the error, what they hold is free at once, and not when Python looks for cycles."""
+        self._is_cancelled = self._has_ended = True
+        self.reply = self._mailbox.loop.create_future()
 
     def cancel(self) -> None:
         """Nobody waits any more; called in the event loop."""
@@ -84,6 +91,8 @@ class Exchange:
 
     def fail(self, error: BaseException) -> None:
         """Called in the thread: an error answer, or the end of the connection when a part was sent."""
+        if self._is_cancelled:
+            return
         if self._stream is None:
             self._tell(self._settle, error)
         else:
@@ -114,7 +123,7 @@ class Exchange:
             self._is_cancelled = True
 
     def _settle(self, found: Reply | StreamedReply | BaseException) -> None:
-        if self.reply.done():
+        if self._has_ended or self.reply.done():
             return
         if isinstance(found, BaseException):
             self.reply.set_exception(found)

@@ -337,3 +337,4 @@ class ServerApp:
             raise
         finally:
             watcher.stop()
+            exchange.end()
