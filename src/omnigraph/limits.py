@@ -491,7 +491,7 @@ SERVER_RESULT_BYTES: Final = 512 * 1024**2
 
 #: Running writes of one actor, and the bytes of their bodies.
 ACTOR_WRITES: Final = 16
-ACTOR_BYTES: Final = 4 * 1024**3
+ACTOR_BODY_BYTES: Final = 4 * 1024**3
 
 #: Threads for writes. They wait in line for a branch together, so more of them make larger groups.
 WRITE_THREADS: Final = 64

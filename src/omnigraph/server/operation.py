@@ -130,7 +130,6 @@ class HttpOperation:
         body_limit: most bytes of the body.
         statuses: statuses of errors that it can answer with, besides those that every operation has.
         successor: the operation that replaces this one, as a link relative to the path; then it is deprecated.
-        keeps_unknown_keys: query parameters that nobody knows are passed over; otherwise they are errors.
     """
 
     method: Literal["GET", "HEAD", "POST", "DELETE"]
@@ -153,4 +152,3 @@ class HttpOperation:
     body_limit: int | None = None
     statuses: tuple[int, ...] = ()
     successor: str | None = None
-    keeps_unknown_keys: bool = True

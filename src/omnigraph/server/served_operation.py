@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import parse_qsl
 
+import msgspec
+
 from omnigraph import limits
 from omnigraph.errors import InvalidRequest
 from omnigraph.server.operation import HttpOperation
@@ -36,10 +38,12 @@ class ServedOperation:
         Raises:
             InvalidRequest: one is unknown, occurs too often, or has another shape.
         """
-        operation = self.operation
-        if operation.query is None:
+        kind = self.operation.query
+        if kind is None:
+            if query_string:
+                parameters(msgspec.Struct, _pairs(query_string))
             return None
-        return parameters(operation.query, _pairs(query_string), keeps_unknown=operation.keeps_unknown_keys)
+        return parameters(kind, _pairs(query_string))
 
     def body(self, content: bytes) -> Any:
         """A JSON body as the operation's class.

@@ -53,7 +53,7 @@ class ServerLimits:
     waiting_reads: int = limits.WAITING_REQUESTS
     waiting_writes: int = limits.WAITING_REQUESTS
     actor_writes: int = limits.ACTOR_WRITES
-    actor_bytes: int = limits.ACTOR_BYTES
+    actor_bytes: int = limits.ACTOR_BODY_BYTES
     exports: int = limits.EXPORT_STREAMS
     export_wait_ms: int = limits.EXPORT_WAIT_MS
     body_seconds: float = limits.BODY_SECONDS

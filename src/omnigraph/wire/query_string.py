@@ -22,12 +22,11 @@ _TRUTH = {"true": True, "false": False}
 _DIGITS = 18
 
 
-def parameters(kind: type[_Kind], pairs: Iterable[tuple[str, str]], *, keeps_unknown: bool = True) -> _Kind:
+def parameters(kind: type[_Kind], pairs: Iterable[tuple[str, str]]) -> _Kind:
     """The parameters as a value of a class.
 
     Args:
         pairs: names and values, decoded, in their order.
-        keeps_unknown: names that nobody knows are passed over.
 
     Raises:
         InvalidRequest: a name is unknown, repeated or missing, or a value is none of its kind.
@@ -37,10 +36,9 @@ def parameters(kind: type[_Kind], pairs: Iterable[tuple[str, str]], *, keeps_unk
     for name, text in pairs:
         form = fields.get(name)
         if form is None:
-            if not keeps_unknown:
-                hint = did_you_mean(name, fields)
-                raise InvalidRequest(f"there is no query parameter '{name[:80]}'", hint=hint, parameter=name[:80])
-        elif form is list:
+            hint = did_you_mean(name, fields)
+            raise InvalidRequest(f"there is no query parameter '{name[:80]}'", hint=hint, parameter=name[:80])
+        if form is list:
             values.setdefault(name, []).append(text)
         elif name in values:
             raise InvalidRequest(f"the query parameter '{name}' occurs more than once", parameter=name)

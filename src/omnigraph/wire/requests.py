@@ -1,6 +1,7 @@
 """Bodies and query parameters of the routes, with their names on the wire.
 
-An optional field may be missing or null; both mean that it is not given. What a field means is said in its class; the
+An optional field may be missing or null; both mean that it is not given. A field or parameter that nobody knows is an
+error: a misspelt ``branch`` would otherwise write to main. What a field means is said in its class; the
 names that older clients use are further fields, of which one may be given.
 """
 
@@ -23,7 +24,7 @@ def _one_of(first: str | None, second: str | None, names: str) -> str | None:
     return first if first is not None else second
 
 
-class QueryRequest(msgspec.Struct):
+class QueryRequest(msgspec.Struct, forbid_unknown_fields=True):
     """A read query. `name` is needed where the text holds several; `snapshot` is a commit id and excludes `branch`.
     `at` is a commit id, `tag:NAME`, a version or a time; `timeout_ms`, `max_rows` and `max_bytes`
     may be less than what the server gives."""
@@ -39,7 +40,7 @@ class QueryRequest(msgspec.Struct):
     max_bytes: int | None = None
 
 
-class OlderReadRequest(msgspec.Struct):
+class OlderReadRequest(msgspec.Struct, forbid_unknown_fields=True):
     """A read query by the names of older clients."""
 
     query_source: str
@@ -49,7 +50,7 @@ class OlderReadRequest(msgspec.Struct):
     snapshot: str | None = None
 
 
-class ChangeRequest(msgspec.Struct):
+class ChangeRequest(msgspec.Struct, forbid_unknown_fields=True):
     """A write query. `query_source` and `query_name` are other names of `query` and `name`. The commit gets `message`
     and the id `commit_id`, a new ULID: the same request sent again is then done once."""
 
@@ -77,7 +78,7 @@ class ChangeRequest(msgspec.Struct):
         return _one_of(self.name, self.query_name, "name and query_name")
 
 
-class InvokeRequest(msgspec.Struct):
+class InvokeRequest(msgspec.Struct, forbid_unknown_fields=True):
     """Parameters of a stored query. `snapshot` and `at` are for reads, `message` and `commit_id` for mutations;
     `expect_mutation` refuses a query of the other kind."""
 
@@ -91,7 +92,7 @@ class InvokeRequest(msgspec.Struct):
     commit_id: str | None = None
 
 
-class ExplainRequest(msgspec.Struct):
+class ExplainRequest(msgspec.Struct, forbid_unknown_fields=True):
     """A read query whose plan is wanted; `run` also runs it and tells rows and times of each step."""
 
     query: str
@@ -105,13 +106,13 @@ class ExplainRequest(msgspec.Struct):
     max_bytes: int | None = None
 
 
-class LintRequest(msgspec.Struct):
+class LintRequest(msgspec.Struct, forbid_unknown_fields=True):
     """Queries that are checked against the schema, without running them."""
 
     query: str
 
 
-class SearchRequestBody(msgspec.Struct):
+class SearchRequestBody(msgspec.Struct, forbid_unknown_fields=True):
     """Words to look for in all texts with an index, or in those of some node types; with neighbours up to `hops`."""
 
     words: str
@@ -124,7 +125,7 @@ class SearchRequestBody(msgspec.Struct):
     max_bytes: int | None = None
 
 
-class SchemaPlanRequest(msgspec.Struct):
+class SchemaPlanRequest(msgspec.Struct, forbid_unknown_fields=True):
     """A wanted schema; nothing is changed."""
 
     schema_source: str
@@ -132,7 +133,7 @@ class SchemaPlanRequest(msgspec.Struct):
     allow_unknown_annotations: bool | None = None
 
 
-class SchemaApplyRequest(msgspec.Struct):
+class SchemaApplyRequest(msgspec.Struct, forbid_unknown_fields=True):
     """A wanted schema. `if_hash` refuses unless the graph still has the schema of this hash."""
 
     schema_source: str
@@ -142,7 +143,7 @@ class SchemaApplyRequest(msgspec.Struct):
     allow_unknown_annotations: bool | None = None
 
 
-class IngestRequest(msgspec.Struct):
+class IngestRequest(msgspec.Struct, forbid_unknown_fields=True):
     """Records as NDJSON text. A branch that does not exist is made from `from`. `on_error: reject` leaves bad records
     out, at most `max_rejects`; `columns: keep` leaves alone what a merge does not bring; `times: round` rounds them."""
 
@@ -158,7 +159,7 @@ class IngestRequest(msgspec.Struct):
     times: Literal["exact", "round"] | None = None
 
 
-class LoadQuery(msgspec.Struct):
+class LoadQuery(msgspec.Struct, forbid_unknown_fields=True):
     """How the body of a load is meant; see `IngestRequest`."""
 
     branch: str | None = None
@@ -187,7 +188,7 @@ class LoadPartsQuery(LoadQuery, kw_only=True):
     shape: Literal["mapping"] | None = None
 
 
-class RowsRequest(msgspec.Struct):
+class RowsRequest(msgspec.Struct, forbid_unknown_fields=True):
     """Rows of one type as they are stored."""
 
     type: str
@@ -205,7 +206,7 @@ class ExportRequest(msgspec.Struct, forbid_unknown_fields=True):
     format: Literal["jsonl"] | None = None
 
 
-class BranchCreateRequest(msgspec.Struct):
+class BranchCreateRequest(msgspec.Struct, forbid_unknown_fields=True):
     """A branch from the newest state of another one or of a `tag:NAME`, or with `at` from an earlier state."""
 
     name: str
@@ -213,7 +214,7 @@ class BranchCreateRequest(msgspec.Struct):
     at: str | int | None = None
 
 
-class BranchRenameRequest(msgspec.Struct):
+class BranchRenameRequest(msgspec.Struct, forbid_unknown_fields=True):
     """Another name for a branch."""
 
     name: str
@@ -221,7 +222,7 @@ class BranchRenameRequest(msgspec.Struct):
     message: str | None = None
 
 
-class BranchMergeRequest(msgspec.Struct):
+class BranchMergeRequest(msgspec.Struct, forbid_unknown_fields=True):
     """A merge of one branch into another, main by default. `resolve` decides conflicts: `ours`, `theirs`, or by entity;
     `dry_run` only tells what would happen."""
 
@@ -233,7 +234,7 @@ class BranchMergeRequest(msgspec.Struct):
     message: str | None = None
 
 
-class TagCreateRequest(msgspec.Struct):
+class TagCreateRequest(msgspec.Struct, forbid_unknown_fields=True):
     """A name for a state that stays readable."""
 
     name: str
@@ -242,7 +243,7 @@ class TagCreateRequest(msgspec.Struct):
     message: str | None = None
 
 
-class RevertRequest(msgspec.Struct):
+class RevertRequest(msgspec.Struct, forbid_unknown_fields=True):
     """A commit to undo, by id or `tag:NAME`; rows that were changed again since are decided by `resolve`."""
 
     commit: str
@@ -251,7 +252,7 @@ class RevertRequest(msgspec.Struct):
     message: str | None = None
 
 
-class RestoreRequest(msgspec.Struct):
+class RestoreRequest(msgspec.Struct, forbid_unknown_fields=True):
     """An older state whose rows a branch shall have again."""
 
     at: str | int
@@ -259,7 +260,7 @@ class RestoreRequest(msgspec.Struct):
     message: str | None = None
 
 
-class DiffRequest(msgspec.Struct):
+class DiffRequest(msgspec.Struct, forbid_unknown_fields=True):
     """Two states: branches, commit ids, `tag:NAME`, versions or times of `branch`. `summary` only counts."""
 
     from_: str | int = msgspec.field(name="from")
@@ -271,7 +272,7 @@ class DiffRequest(msgspec.Struct):
     summary: bool | None = None
 
 
-class BaselineRequest(msgspec.Struct):
+class BaselineRequest(msgspec.Struct, forbid_unknown_fields=True):
     """A whole branch with the cursor that goes on from there; the filters are those of the later polls."""
 
     branch: str | None = None
@@ -280,27 +281,27 @@ class BaselineRequest(msgspec.Struct):
     op: list[str] | None = None
 
 
-class StateQuery(msgspec.Struct):
+class StateQuery(msgspec.Struct, forbid_unknown_fields=True):
     """Which state: the newest of a branch, or an earlier one."""
 
     branch: str | None = None
     at: str | None = None
 
 
-class StatsQuery(msgspec.Struct):
+class StatsQuery(msgspec.Struct, forbid_unknown_fields=True):
     """Figures of a branch; `embeddings` also counts vectors."""
 
     branch: str | None = None
     embeddings: bool | None = None
 
 
-class BranchDeleteQuery(msgspec.Struct):
+class BranchDeleteQuery(msgspec.Struct, forbid_unknown_fields=True):
     """`force` deletes the tags on its states too."""
 
     force: bool | None = None
 
 
-class CommitsQuery(msgspec.Struct):
+class CommitsQuery(msgspec.Struct, forbid_unknown_fields=True):
     """Which commits of a branch. `since` and `until` are commit ids, versions or times."""
 
     branch: str | None = None
@@ -314,7 +315,7 @@ class CommitsQuery(msgspec.Struct):
     until: str | None = None
 
 
-class CommitGraphQuery(msgspec.Struct):
+class CommitGraphQuery(msgspec.Struct, forbid_unknown_fields=True):
     """The same for several branches and what was merged into them; without `branch` for all."""
 
     branch: list[str] | None = None
@@ -327,7 +328,7 @@ class CommitGraphQuery(msgspec.Struct):
     until: str | None = None
 
 
-class CommitChangesQuery(msgspec.Struct):
+class CommitChangesQuery(msgspec.Struct, forbid_unknown_fields=True):
     """A page of the changes of a commit. `kind`, `type` and `op` may be repeated."""
 
     page_token: str | None = None
@@ -338,7 +339,7 @@ class CommitChangesQuery(msgspec.Struct):
     op: list[str] | None = None
 
 
-class ChangeFeedQuery(msgspec.Struct):
+class ChangeFeedQuery(msgspec.Struct, forbid_unknown_fields=True):
     """A page of the feed of a branch. At most one of `cursor`, `start` and `page_token` is given; without one it begins
     `now`. `start` is `now`, `beginning` or `after:<commit id>`."""
 
@@ -354,7 +355,7 @@ class ChangeFeedQuery(msgspec.Struct):
     op: list[str] | None = None
 
 
-class BlobQuery(msgspec.Struct):
+class BlobQuery(msgspec.Struct, forbid_unknown_fields=True):
     """Which value: of a node or an edge, by type, id and property; of a branch now, or of `snapshot`, a commit id."""
 
     entity: Literal["node", "edge"]

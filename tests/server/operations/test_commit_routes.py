@@ -79,10 +79,6 @@ def test_what_is_wrong_is_said(shared: Api, path: str, query: dict[str, object],
     refused(shared.get(path, **query), status, "bad_request" if status == 400 else "not_found")
 
 
-def test_parameters_that_nobody_knows_are_passed_over(shared: Api) -> None:
-    assert shared.told("/commits", colour="red") == shared.told("/commits")
-
-
 def test_a_commit_is_undone_and_a_state_is_restored(own: Api) -> None:
     before = own.head()
     done = own.done("/mutate", query=ADD, params={"name": "Eve"})["commit"]["graph_commit_id"]

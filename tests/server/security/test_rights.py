@@ -103,13 +103,13 @@ def test_an_unknown_graph_is_told_to_those_with_a_token_only(policy_place: Place
 
 @pytest.mark.parametrize("name", ["X-Actor-Id", "X-Omnigraph-Actor", "X-Forwarded-User", "Actor", "X-User"])
 def test_the_actor_is_that_of_the_token(policy_place: Place, name: str) -> None:
-    body = {
-        "query": 'query q() { insert Person { name: "' + name + '" } }',
-        "actor_id": "act-stranger",
-        "actor": "act-stranger",
-    }
-    target = f"{BELOW}/mutate?actor=act-stranger&actor_id=act-stranger"
-    reply = policy_place.ask("POST", target, body, {name: "act-stranger"}, actor="act-all")
+    body = {"query": 'query q() { insert Person { name: "' + name + '" } }'}
+    for field in ("actor", "actor_id"):
+        named = policy_place.ask("POST", f"{BELOW}/mutate", {**body, field: "act-stranger"}, actor="act-all")
+        assert named.status == 400 and f"`{field}`" in named.json()["error"]
+        named = policy_place.ask("POST", f"{BELOW}/mutate?{field}=act-stranger", body, actor="act-all")
+        assert named.status == 400 and f"'{field}'" in named.json()["error"]
+    reply = policy_place.ask("POST", f"{BELOW}/mutate", body, {name: "act-stranger"}, actor="act-all")
     assert reply.status == 200
     assert reply.json()["actor_id"] == reply.json()["commit"]["actor_id"] == "act-all"
 

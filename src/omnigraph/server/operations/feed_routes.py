@@ -127,7 +127,6 @@ FEED_ROUTES = (
         query=requests.CommitChangesQuery,
         answer=answers.CommitChangesOutput,
         statuses=(409, 413),
-        keeps_unknown_keys=False,
     ),
     HttpOperation(
         "GET",
@@ -140,7 +139,6 @@ FEED_ROUTES = (
         query=requests.ChangeFeedQuery,
         answer=answers.ChangeFeedOutput,
         statuses=(409, 410, 413),
-        keeps_unknown_keys=False,
     ),
     HttpOperation(
         "POST",
