@@ -142,7 +142,8 @@ def test_an_open_that_changes_something_is_found(tmp_path: Path, monkeypatch: py
 
     def leave_a_trace(uri: str, **options: str) -> og.Graph:
         Path(uri, "trace").write_text(str(len(list(Path(uri).iterdir()))))
-        return real(uri, **options)  # type: ignore[arg-type]
+        found: og.Graph = real(uri, **options)  # type: ignore[call-overload]
+        return found
 
     monkeypatch.setattr(og, "open", leave_a_trace)
     with pytest.raises(AssertionError, match="changed something"), settled(place.uri, MAIN, place.ledger):

@@ -14,8 +14,8 @@ from tests.support.small_graphs import people
 
 #: What is called with a graph, and how the refusal begins.
 WRONG: dict[str, tuple[Callable[[Any], object], str]] = {
-    "open": (lambda graph: og.open(3), "the address of a graph is a text or a path, not 3 of type int"),  # type: ignore[arg-type]
-    "open bytes": (lambda graph: og.open(b"x"), "the address of a graph is a text or a path, not b'x' of type bytes"),  # type: ignore[arg-type]
+    "open": (lambda graph: og.open(3), "the address of a graph is a text or a path, not 3 of type int"),  # type: ignore[call-overload]
+    "open bytes": (lambda graph: og.open(b"x"), "the address of a graph is a text or a path, not b'x' of type bytes"),  # type: ignore[call-overload]
     "init": (lambda graph: og.init(3, "node A { k: String @key }"), "the address of a graph is a text or a path"),  # type: ignore[arg-type]
     "commits.list limit": (lambda graph: graph.commits.list(limit="3"), "limit is a whole number, not '3' of type str"),
     "commits.list true": (

@@ -43,7 +43,8 @@ def _graph(root: object) -> og.Graph:
         made.branches.create(BRANCH)
         made.write([persons("a", mode=Mode.MERGE, age=[5])], branch=BRANCH)
         made.write([persons("b", mode=Mode.MERGE, age=[7])])
-    return og.open(root)  # type: ignore[arg-type]
+    graph: og.Graph = og.open(root)  # type: ignore[call-overload]
+    return graph
 
 
 class Disk:
@@ -119,7 +120,7 @@ def _large(root: object) -> og.Graph:
     texts = [random.Random(1).randbytes(40).hex() + str(number) for number in range(20_000)]
     with people(root) as made:
         made.write([persons(*texts, email=pa.array(texts))])
-    graph = og.open(root)  # type: ignore[arg-type]
+    graph: og.Graph = og.open(root)  # type: ignore[call-overload]
     assert graph.snapshot().arrow("Person", ["age"]).num_rows == 20_000
     return graph
 
