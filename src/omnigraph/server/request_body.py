@@ -232,8 +232,10 @@ def decoded_json(body: bytes, kind: type[msgspec.Struct]) -> Any:
     """A body as the operation's class.
 
     Raises:
-        InvalidRequest: it is not JSON, or has another shape; the message names the place.
+        InvalidRequest: it is empty, not JSON, or has another shape; the message names the place.
     """
+    if not body.strip(b" \t\r\n"):
+        raise InvalidRequest("the body is empty", hint="send a JSON object")
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
