@@ -127,9 +127,12 @@ def test_a_file_that_changes_counts_at_once(tmp_path: Path, caplog: pytest.LogCa
     with caplog.at_level(logging.ERROR, "omnigraph.server"):
         file.write_text('{"act-ana": "third"', "utf-8")
         assert (actor_of(tokens, "second"), actor_of(tokens, "third")) == ("act-ana", None)
+        file.write_text("{}", "utf-8")
+        assert actor_of(tokens, "second") == "act-ana"
         file.unlink()
         assert actor_of(tokens, "second") == "act-ana"
-    assert "those from before hold" in caplog.text and "third" not in caplog.text
+    assert caplog.text.count("those from before hold") == 3 and "there is no token in it" in caplog.text
+    assert "third" not in caplog.text
     file.write_text('{"act-bo": "fourth"}', "utf-8")
     assert (actor_of(tokens, "second"), actor_of(tokens, "fourth")) == (None, "act-bo")
 
@@ -163,7 +166,7 @@ def test_the_actor_comes_from_the_token_only(
     serve_probes: Callable[..., object], header: tuple[tuple[str, str], ...]
 ) -> None:
     port = serve_probes(tokens={"act-ana": "tok"}).port  # type: ignore[attr-defined]
-    answer = call(port, "POST", "/graphs/people/echo?actor=act-bo", {"text": "x"}, header, token="tok")
+    answer = call(port, "POST", "/graphs/people/echo", {"text": "x"}, header, token="tok")
     assert answer.json()["actor"] == "act-ana"
     twice = call(port, "POST", "/graphs/people/echo", {"text": "x"}, [("Authorization", "Bearer x")], token="tok")
     assert twice.status == 401 and twice.headers["www-authenticate"] == "Bearer"

@@ -1,7 +1,7 @@
 """Who may knock: the tokens of a server, and the actor that each of them stands for.
 
 Only hashes are kept. A token that is presented is hashed and compared with every entry, so the time tells nothing. A
-file is looked at whenever a token is: what changed in it counts from then on; one that became wrong changes nothing.
+file is looked at whenever a token is: what changed in it counts from then on; one that became wrong or lost all its tokens changes nothing.
 """
 
 from __future__ import annotations
@@ -123,7 +123,10 @@ class TokenTable:
             if stamp == self._stamp and not always:
                 return
             try:
-                self._actors = self._sources.read()
+                found = self._sources.read()
+                if not found:  # a file that is just being written must not lock everybody out
+                    raise InputError("there is no token in it")
+                self._actors = found
                 SERVER.info("tokens were read again: %d actors", len(self._actors))
             except OmniGraphError as error:
                 SERVER.error("the tokens changed and cannot be used; those from before hold: %s", error.message)
