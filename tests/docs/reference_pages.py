@@ -183,9 +183,9 @@ SETTINGS = {
         "`direct`; see [mcp.md](mcp.md).",
     ),
     "OMNIGRAPH_MCP_ORIGINS": ("none", "Pages that may call the tools of a server in a browser; blanks between them."),
-    "OMNIGRAPH_MCP_HOSTS": (
+    "OMNIGRAPH_HOSTS": (
         "none",
-        "Names under which the tools of a server without tokens may be called, besides those of this machine.",
+        "Names under which a server without tokens may be called, besides those of this machine; blanks between them.",
     ),
     "OMNIGRAPH_FAILPOINTS": ("none", "Makes named places fail or stop. For tests of crashes only."),
     "OMNIGRAPH_EMBED_PROVIDER": (

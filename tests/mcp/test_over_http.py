@@ -225,9 +225,9 @@ def test_a_server_without_tokens_answers_to_names_of_this_machine_only(
         assert post(open_server, None, OPENING).status_code == 200
         assert post(open_server, None, OPENING, {"Host": f"localhost:{open_server.port}"}).status_code == 200
         rebound = post(open_server, None, OPENING, {"Host": "evil.example"})
-        assert (rebound.status_code, "OMNIGRAPH_MCP_HOSTS" in rebound.json()["error"]) == (403, True)
+        assert (rebound.status_code, "OMNIGRAPH_HOSTS" in rebound.json()["error"]) == (403, True)
         assert post(open_server, None, OPENING, {"Host": "["}).status_code == 403
-        monkeypatch.setenv("OMNIGRAPH_MCP_HOSTS", "graph.internal")
+        monkeypatch.setenv("OMNIGRAPH_HOSTS", "graph.internal")
         assert post(open_server, None, OPENING, {"Host": "graph.internal:8080"}).status_code == 200
 
 

@@ -16,6 +16,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from omnigraph import limits
+from omnigraph.server import traces as traces_of_server
 from omnigraph.server.request_log import RequestLog
 from omnigraph.server.traces import Traces, traces_for
 from tests.support.http_call import call
@@ -134,6 +135,21 @@ def test_a_request_is_a_span_of_the_clients_trace(serve_probes: Callable[..., Se
     assert (told["omnigraph.graph"], told["http.response.status_code"]) == ("people", 200)
     assert [span.status.is_ok for span in spans] == [True, False]
     assert "s3cret" not in str([span.to_json() for span in spans])
+
+
+def test_a_place_for_traces_that_is_away_does_not_hold_up_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(traces_of_server, "_CLOSE_SECONDS", 0.05)
+    provider, gate, ended = TracerProvider(shutdown_on_exit=False), threading.Event(), threading.Event()
+
+    def shutdown() -> None:
+        gate.wait(30)
+        ended.set()
+
+    monkeypatch.setattr(provider, "shutdown", shutdown)
+    Traces(provider).close()
+    assert not ended.is_set()
+    gate.set()
+    assert ended.wait(30)
 
 
 def test_traces_are_made_only_when_they_are_wanted() -> None:

@@ -62,6 +62,24 @@ def test_without_tokens_and_rules_everything_but_the_list_is_open(path: Path) ->
         )
 
 
+def test_a_server_of_this_machine_without_tokens_is_not_called_by_a_strangers_name(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with served({"people": path}) as found:
+
+        def status(host: str, method: str = "POST", target: str = f"{HERE}/mutate", body: Any = ADD) -> int:
+            return call(found.port, method, target, body, {"Host": host}).status
+
+        assert status("evil.example") == status(f"evil.example:{found.port}") == status("127.0.0.1.evil.example") == 403
+        assert status("evil.example", "GET", f"{HERE}/schema", None) == 403
+        assert status(f"localhost:{found.port}") == 200
+        assert status("[::1]:80", "GET", f"{HERE}/schema", None) == 200
+        monkeypatch.setenv("OMNIGRAPH_HOSTS", "graph.internal")
+        assert status("graph.internal:80", "GET", f"{HERE}/schema", None) == 200
+    with served({"people": path}, tokens=TOKENS) as found:
+        assert call(found.port, "GET", f"{HERE}/schema", None, {"Host": "graph.internal"}, token="ana").status == 200
+
+
 def test_with_tokens_and_no_rules_only_reading_is_open(path: Path) -> None:
     with served({"people": path}, tokens=TOKENS) as found:
         assert statuses(found.port, "ana") == {"read": 200, "change": 403, "create": 403, "list": 403}

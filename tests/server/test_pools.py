@@ -176,7 +176,7 @@ def slow_reader(port: int, path: str, method: str = "POST") -> Iterator[socket.s
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.settimeout(SECONDS)
         connection.connect(("127.0.0.1", port))
-        connection.sendall(f"{method} {HERE}{path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        connection.sendall(f"{method} {HERE}{path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         yield connection
 
 

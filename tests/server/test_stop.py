@@ -73,6 +73,8 @@ def test_signals_stop_a_process(people_path: Path) -> None:
             assert call(found.port, "GET", "/readyz").json()["ready"] is True
             found.signal(number)
             assert found.child.wait(30) == 0
+            assert '"message":"the server was told to stop; ' in found.log_text()
+            assert '"message":"the server has stopped"' in found.log_text()
 
 
 def test_a_killed_server_has_what_it_acknowledged(tmp_path: Path) -> None:

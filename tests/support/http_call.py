@@ -55,7 +55,7 @@ def call(
         given.append(("Authorization", f"Bearer {token}"))
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
     try:
-        connection.putrequest(method, target, skip_accept_encoding=True)
+        connection.putrequest(method, target, skip_host="host" in names, skip_accept_encoding=True)
         for name, value in given:
             connection.putheader(name, value)
         connection.endheaders(content)

@@ -14,9 +14,7 @@ import os
 import threading
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import Literal, TypeVar
-from urllib.parse import urlsplit
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
@@ -30,6 +28,7 @@ from omnigraph.mcp.desk import Desk
 from omnigraph.mcp.hosted_surroundings import HostedSurroundings
 from omnigraph.mcp.protocol_server import Visit, protocol_server
 from omnigraph.server.asgi import Message, Receive, Scope, Send
+from omnigraph.server.known_hosts import host_of, is_here, require_known_host
 from omnigraph.server.request_body import BodyLimit, read_body, whole
 from omnigraph.server.sub_app import SubApp, SubRequest
 
@@ -241,44 +240,16 @@ def _require_known_origin(headers: dict[str, str], *, has_tokens: bool) -> None:
     name that was called is checked too.
     """
     origin = headers.get("origin")
-    if origin is not None and not (_is_here(_host_of(origin)) or origin in _known_pages()):
+    if origin is not None and not (is_here(host_of(origin)) or origin in _known_pages()):
         raise DeniedError(
             f"pages from {origin[:200]!r} may not call this server",
             hint="its operator can allow them in OMNIGRAPH_MCP_ORIGINS",
         )
     if has_tokens:
         return
-    host = headers.get("host", "")
-    name = _host_of(f"//{host}")
-    if not (_is_here(name) or {host, name} & _known_names()):
-        raise DeniedError(
-            f"a server without tokens is not called as {host[:200]!r}",
-            hint="its operator can allow that in OMNIGRAPH_MCP_HOSTS, or configure tokens",
-        )
-
-
-def _host_of(address: str) -> str | None:
-    try:
-        return urlsplit(address).hostname
-    except ValueError:
-        return None
-
-
-def _is_here(host: str | None) -> bool:
-    """Whether a name can mean this machine only."""
-    if host is None or host == "localhost":
-        return host is not None
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
+    require_known_host([headers.get("host", "")])
 
 
 def _known_pages() -> frozenset[str]:
     """Addresses of pages that may call this from a browser."""
     return frozenset(os.environ.get("OMNIGRAPH_MCP_ORIGINS", "").split())
-
-
-def _known_names() -> frozenset[str | None]:
-    """Names under which a server without tokens may be called, besides those of this machine."""
-    return frozenset(os.environ.get("OMNIGRAPH_MCP_HOSTS", "").split())

@@ -21,6 +21,7 @@ from omnigraph.server.answer_stream import Exchange, Mailbox, StreamedReply
 from omnigraph.server.asgi import ClientGone, Receive, Request, Scope, Send, by_preference
 from omnigraph.server.connection import ARRIVED, Watchers, send_reply, send_stream
 from omnigraph.server.flat_routes import FlatRoutes
+from omnigraph.server.known_hosts import host_of, is_here, require_known_host
 from omnigraph.server.open_graphs import Opened, open_graphs
 from omnigraph.server.operation import Call, HttpOperation
 from omnigraph.server.operations import OPERATIONS
@@ -94,6 +95,7 @@ class ServerApp:
         self.metrics = ServerMetrics()
         self.is_draining = False
         self._limits = settings.limits
+        self._is_private = is_here(host_of(f"//{settings.bind}"))
         self._mailbox: Mailbox | None = None
         self._watchers = Watchers()
         self._place = Workplace(settings.limits, self.metrics, self._deliver)
@@ -139,10 +141,13 @@ class ServerApp:
 
         Raises:
             Unauthenticated: it has no token that is known.
+            DeniedError: it called a server of this machine, which asks nobody for a token, by a stranger's name.
         """
         if self.opened.tokens is not None:
             given = request.headers.get("authorization", ())
             request.actor = self.opened.tokens.actor(given[0] if len(given) == 1 else None)
+        elif self._is_private:
+            require_known_host(request.headers.get("host", ()))
         return request.actor
 
     async def _live(self, receive: Receive, send: Send) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from omnigraph.server.server_limits import ServerLimits
 from omnigraph.wire.arrow_results import MEDIA_TYPE, read_result
-from tests.server.operations.api import NAMES, ULID, Api, person, refused
+from tests.server.operations.api import NAMES, ULID, Api, api, person, refused
 
 ONE = 'query q() { match { $p: Person { name: "Alice" } } return { $p.name, $p.age as age } }'
 LINES = "application/x-ndjson"
@@ -101,6 +103,13 @@ def test_a_time_that_is_over_is_a_limit(shared: Api) -> None:
         envelope = refused(reply, 413, "bad_request")
         assert envelope["resource_limit"]["resource"] == "query_milliseconds"
     assert reply.status in (200, 413)
+
+
+def test_more_rows_than_the_server_allows_are_refused_with_what_the_client_can_do(tmp_path: Path) -> None:
+    with api(tmp_path, limits=ServerLimits(result_rows=1)) as small:
+        envelope = refused(small.post("/query", query=NAMES), 413, "bad_request")
+        assert envelope["resource_limit"]["resource"] == "query_rows"
+        assert envelope["problem"]["hint"] == "ask for fewer rows with limit, or raise the server's limit"
 
 
 def test_arrow_has_types_and_repeated_names(shared: Api) -> None:

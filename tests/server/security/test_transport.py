@@ -17,11 +17,11 @@ from tests.support.waiting import wait_until
 
 _AUTH = f"Authorization: Bearer {TOKENS['act-all']}\r\n"
 _ASK = json.dumps({"query": "query q() { match { $p: Person } return { $p.name } }"})
-_HIDDEN = "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Hidden: 1\r\nConnection: close\r\n\r\n"
+_HIDDEN = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Hidden: 1\r\nConnection: close\r\n\r\n"
 
 
 def _post(headers: str, body: str) -> bytes:
-    first = f"POST {BELOW}/query HTTP/1.1\r\nHost: x\r\n{_AUTH}Content-Type: application/json\r\n"
+    first = f"POST {BELOW}/query HTTP/1.1\r\nHost: localhost\r\n{_AUTH}Content-Type: application/json\r\n"
     return f"{first}{headers}\r\n{body}".encode("latin-1")
 
 
@@ -42,7 +42,7 @@ SMUGGLED = {
     "endless chunk": _post("Transfer-Encoding: chunked\r\n", "f" * 30 + "\r\n\r\n" + _HIDDEN),
     "NUL in a header": _post(f"X-A: a\x00b\r\nContent-Length: {len(_ASK)}\r\n", _ASK + _HIDDEN),
     "bare return in a header": _post(f"X-A: a\rX-B: b\r\nContent-Length: {len(_ASK)}\r\n", _ASK + _HIDDEN),
-    "unknown method": f"GET\x00 /healthz HTTP/1.1\r\nHost: x\r\n\r\n{_HIDDEN}".encode(),
+    "unknown method": f"GET\x00 /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n{_HIDDEN}".encode(),
     "tunnel": b"CONNECT other:443 HTTP/1.1\r\nHost: other:443\r\n\r\n" + _HIDDEN.encode(),
 }  # fmt: skip
 
@@ -56,7 +56,7 @@ def test_a_request_that_can_be_read_in_two_ways_is_read_in_none(policy_place: Pl
 
 
 def test_nothing_follows_a_request_without_a_version(policy_place: Place) -> None:
-    answers = raw(policy_place.port, f"GET /healthz\r\nHost: x\r\n\r\n{_HIDDEN}".encode(), ends=True)
+    answers = raw(policy_place.port, f"GET /healthz\r\nHost: localhost\r\n\r\n{_HIDDEN}".encode(), ends=True)
     assert len(statuses(answers)) <= 1 and b"X-Hidden" not in answers
 
 
@@ -77,12 +77,12 @@ def test_what_a_client_names_comes_back_only_if_it_is_sane(policy_place: Place) 
 @pytest.mark.parametrize("what", ["one header", "many headers", "address", "query"])
 def test_headers_and_addresses_have_an_end(policy_place: Place, what: str) -> None:
     lines = {
-        "one header": "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Long: " + "x" * 1_000_000 + "\r\n\r\n",
-        "many headers": "GET /healthz HTTP/1.1\r\nHost: x\r\n"
+        "one header": "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Long: " + "x" * 1_000_000 + "\r\n\r\n",
+        "many headers": "GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
         + "".join(f"X-{n}: {n}\r\n" for n in range(60_000))
         + "\r\n",
-        "address": "GET /" + "x" * 1_000_000 + " HTTP/1.1\r\nHost: x\r\n\r\n",
-        "query": f"GET {BELOW}/snapshot?branch=" + "x" * 1_000_000 + f" HTTP/1.1\r\nHost: x\r\n{_AUTH}\r\n",
+        "address": "GET /" + "x" * 1_000_000 + " HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        "query": f"GET {BELOW}/snapshot?branch=" + "x" * 1_000_000 + f" HTTP/1.1\r\nHost: localhost\r\n{_AUTH}\r\n",
     }
     try:
         answers = raw(policy_place.port, lines[what].encode(), ends=True)
@@ -251,9 +251,7 @@ def test_a_body_may_be_as_long_as_the_limit(small_place: Place, path: str, chunk
 
 @pytest.mark.parametrize("sent", ["", "{"])
 def test_a_body_that_does_not_come_is_not_waited_for(small_place: Place, sent: str) -> None:
-    head = (
-        f"POST {BELOW}/query HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{sent}"
-    )
+    head = f"POST {BELOW}/query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{sent}"
     with socket.create_connection(("127.0.0.1", small_place.port), 30) as slow:
         slow.sendall(head.encode())
         # Others are served meanwhile.
@@ -266,7 +264,7 @@ def test_a_body_that_does_not_come_is_not_waited_for(small_place: Place, sent: s
 
 def test_headers_that_do_not_end_are_not_waited_for(small_place: Place) -> None:
     with socket.create_connection(("127.0.0.1", small_place.port), 30) as slow:
-        slow.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+        slow.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
         assert small_place.ask("GET", "/healthz").status == 200
         found = b""
         while more := slow.recv(65_536):
@@ -275,7 +273,7 @@ def test_headers_that_do_not_end_are_not_waited_for(small_place: Place) -> None:
 
 
 def test_many_slow_bodies_hold_up_nobody(small_place: Place) -> None:
-    told = "Host: x\r\nContent-Type: application/x-ndjson\r\nContent-Length: 100\r\n"
+    told = "Host: localhost\r\nContent-Type: application/x-ndjson\r\nContent-Length: 100\r\n"
     head = f"POST {BELOW}/load/ndjson HTTP/1.1\r\n{told}\r\n"
     slow = [socket.create_connection(("127.0.0.1", small_place.port), 30) for _ in range(100)]
     try:
