@@ -251,7 +251,8 @@ def test_a_body_may_be_as_long_as_the_limit(small_place: Place, path: str, chunk
 
 @pytest.mark.parametrize("sent", ["", "{"])
 def test_a_body_that_does_not_come_is_not_waited_for(small_place: Place, sent: str) -> None:
-    head = f"POST {BELOW}/query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{sent}"
+    told = "Host: localhost\r\nContent-Type: application/json\r\nContent-Length: 100"
+    head = f"POST {BELOW}/query HTTP/1.1\r\n{told}\r\n\r\n{sent}"
     with socket.create_connection(("127.0.0.1", small_place.port), 30) as slow:
         slow.sendall(head.encode())
         # Others are served meanwhile.
