@@ -228,7 +228,11 @@ def test_stored_queries_are_run_by_their_names(operator: Operator) -> None:
 
 def test_a_stored_query_that_cannot_be_run_says_why(operator: Operator) -> None:
     cases = [
-        (("query", "nothing"), 1, "error: stored query not found\nhint: 'omnigraph queries list' shows those that you"),
+        (
+            ("query", "nothing"),
+            1,
+            "error: stored query 'nothing' not found\nhint: 'omnigraph queries list' shows those that you may run\n",
+        ),
         (("query", "add"), 1, "error: stored query 'add' writes\nhint: use 'omnigraph mutate add'\n"),
         (("mutate", "people"), 1, "error: stored query 'people' reads\nhint: use 'omnigraph query people'\n"),
         (("query",), 2, "error: 'query' needs the name of a stored query, or a query text\n"),

@@ -67,6 +67,7 @@ class AskedQuery:
         try:
             return graph.stored(self.name, self.params, **options)  # type: ignore[attr-defined]
         except QueryNotFound as missing:
+            missing.message = f"stored query '{self.name}' not found"
             missing.hint = "'omnigraph queries list' shows those that you may run"
             raise
         except InputError as refused:
