@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 import uvicorn
 
 from omnigraph.errors import InputError
+from omnigraph.logs import SERVER
 from omnigraph.server.asgi_app import ServerApp, make_app
 from omnigraph.server.http_protocol import http_protocol
 from omnigraph.server.operation import HttpOperation
@@ -56,6 +57,7 @@ class GraphServer(uvicorn.Server):
         super().__init__(config)
         self._app = app
         self._notice = settings.limits.notice_seconds
+        self._drain = settings.limits.drain_seconds
         self._on_bound = on_bound
         self._stopping: asyncio.Task[None] | None = None
 
@@ -71,6 +73,7 @@ class GraphServer(uvicorn.Server):
             self.force_exit = self.should_exit = True
             return
         self._app.is_draining = True
+        SERVER.info("the server was told to stop; running requests have %g s to end", self._drain)
         self._stopping = asyncio.ensure_future(self._stop_later())
 
     async def _stop_later(self) -> None:
@@ -119,6 +122,7 @@ def serve(
                 app.close()
                 if traces is not None:
                     traces.close()
+            SERVER.info("the server has stopped")
     finally:
         logging.getLogger("uvicorn").removeHandler(log)
         logger.removeHandler(log)

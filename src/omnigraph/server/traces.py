@@ -6,11 +6,15 @@ by the variables of OpenTelemetry, such as ``OTEL_EXPORTER_OTLP_ENDPOINT``.
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import Any
 
 from omnigraph.errors import MissingExtra
 from omnigraph.server.asgi import Request
+
+#: How long the last spans may take when the server stops.
+_CLOSE_SECONDS = 1.0
 
 
 class Traces:
@@ -52,8 +56,10 @@ class Traces:
         span.end(end)
 
     def close(self) -> None:
-        """Send what is left."""
-        self._provider.shutdown()
+        """Send what is left, if the place for it takes it soon: the stop waits for none that is away."""
+        sending = threading.Thread(target=self._provider.shutdown, name="omnigraph-traces", daemon=True)
+        sending.start()
+        sending.join(_CLOSE_SECONDS)
 
 
 def traces_for(wanted: bool | None, endpoint: str | None) -> Traces | None:
@@ -73,6 +79,6 @@ def traces_for(wanted: bool | None, endpoint: str | None) -> Traces | None:
         if wanted is None:
             return None
         raise MissingExtra(f"traces need the package '{error.name}'", hint="pip install 'omnigraph[otel]'") from None
-    provider = TracerProvider(resource=Resource.create({"service.name": "omnigraph"}))
+    provider = TracerProvider(shutdown_on_exit=False, resource=Resource.create({"service.name": "omnigraph"}))
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     return Traces(provider)
