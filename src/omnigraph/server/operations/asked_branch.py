@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol, TypedDict
 
 from omnigraph import ids
-from omnigraph.errors import InputError
+from omnigraph.errors import InputError, ResourceLimitExceeded
 from omnigraph.server.operation import Call, Need
+
+_FEWER_ROWS = "ask for fewer rows with limit, or raise the server's limit"
 
 
 class HasState(Protocol):
@@ -98,3 +101,15 @@ def result_bounds(
         "max_bytes": min(most.result_bytes, max_bytes or most.result_bytes),
     }
     return {**bounds(call, timeout_ms), **sizes}
+
+
+@contextmanager
+def hinted(call: Call) -> Iterator[None]:
+    """Inside, a result with more rows than the server allows is refused with what the client can do about it."""
+    try:
+        yield
+    except ResourceLimitExceeded as error:
+        told = error.details
+        if told.get("resource") == "query_rows" and told.get("limit") == call.served.limits.result_rows:
+            error.hint = _FEWER_ROWS
+        raise

@@ -7,7 +7,7 @@ from typing import Any
 from omnigraph import ids
 from omnigraph.engine.query_result import Result
 from omnigraph.server.operation import Answer, Call, Content, HttpOperation, Need, Streamed
-from omnigraph.server.operations.asked_branch import bounds, branch_of, reads, result_bounds, state_of
+from omnigraph.server.operations.asked_branch import bounds, branch_of, hinted, reads, result_bounds, state_of
 from omnigraph.wire import answers, arrow_results, json_results, requests
 
 JSON = "application/json"
@@ -48,7 +48,8 @@ def _query(call: Call) -> Answer:
     asked: requests.QueryRequest = call.body
     state = state_of(asked, asked.snapshot)
     limited = result_bounds(call, asked.timeout_ms, asked.max_rows, asked.max_bytes)
-    result = call.graph.query(asked.query, asked.name, asked.params, **state, **limited)
+    with hinted(call):
+        result = call.graph.query(asked.query, asked.name, asked.params, **state, **limited)
     return shown_result(result, call.accepts)
 
 
@@ -56,7 +57,8 @@ def _read(call: Call) -> Answer:
     asked: requests.OlderReadRequest = call.body
     whole = requests.QueryRequest(asked.query_source, branch=asked.branch)
     state = state_of(whole, asked.snapshot)
-    result = call.graph.query(asked.query_source, asked.query_name, asked.params, **state, **result_bounds(call))
+    with hinted(call):
+        result = call.graph.query(asked.query_source, asked.query_name, asked.params, **state, **result_bounds(call))
     return shown_result(result, (JSON,), with_commit=False)
 
 

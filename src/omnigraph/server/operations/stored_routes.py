@@ -6,7 +6,7 @@ from omnigraph import ids
 from omnigraph.errors import InputError
 from omnigraph.server.authorize import INVOKE_QUERY
 from omnigraph.server.operation import Answer, Call, HttpOperation, Need
-from omnigraph.server.operations.asked_branch import bounds, branch_of, result_bounds, state_of
+from omnigraph.server.operations.asked_branch import bounds, branch_of, hinted, result_bounds, state_of
 from omnigraph.server.operations.mutation_routes import shown_change
 from omnigraph.server.operations.precondition import expected_head, refuse_condition
 from omnigraph.server.operations.query_routes import FORMS, shown_result
@@ -50,7 +50,8 @@ def _read(call: Call, query: StoredQuery) -> Answer:
     if asked.message is not None or asked.commit_id is not None:
         raise InputError(f"stored query '{query.name}' reads, and message and commit_id are for mutations")
     limited = result_bounds(call, asked.timeout_ms)
-    result = call.graph.query(query.text, query.name, asked.params, **state_of(asked, asked.snapshot), **limited)
+    with hinted(call):
+        result = call.graph.query(query.text, query.name, asked.params, **state_of(asked, asked.snapshot), **limited)
     return shown_result(result, call.accepts)
 
 
