@@ -69,7 +69,7 @@ def test_a_decision_is_explained_and_a_denial_exits_0(shell: CommandLine) -> Non
     assert denied.code == 0
     assert denied.out == (
         "decision: deny\nactor: act-eve\naction: read\n"
-        "message: the policy denies action 'read' to unknown actor 'act-eve'\n"
+        "message: the policy denies action 'read' to unknown actor 'act-eve': no rule of the policy names this actor\n"
     )
     typed = (*words[:3], "--actor", "act-pay", "--action", "read", "--type", "Person", "--json")
     assert shell.run(*typed).json["decision"] == "deny"

@@ -56,7 +56,8 @@ def test_a_denial_names_action_branches_and_actor() -> None:
 
 
 def test_an_actor_of_no_group_is_said_to_be_unknown() -> None:
-    assert "to unknown actor 'act-eve'" in TEAM.decide("act-eve", "read").message
+    told = "the policy denies action 'read' to unknown actor 'act-eve': no rule of the policy names this actor"
+    assert TEAM.decide("act-eve", "read").message == told
     assert TEAM.decide(None, "read").message == "the policy denies action 'read' to a request without an actor"
 
 

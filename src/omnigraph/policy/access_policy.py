@@ -164,7 +164,7 @@ class _Rules:
         verb = "allows" if rules else "denies"
         who = "a request without an actor" if request.actor is None else f"actor '{request.actor}'"
         if request.actor is not None and not is_known:
-            who = f"unknown {who}"
+            who = f"unknown {who}: no rule of the policy names this actor"
         return AccessDecision(request, rules, f"the policy {verb} {_deed(request)} to {who}")
 
 
