@@ -14,6 +14,11 @@ from urllib.parse import unquote_to_bytes
 
 from omnigraph.errors import InvalidRequest, NotFoundError
 
+_BELOW = "graphs are below /graphs/{graph_id}/"
+
+#: For a path that goes on behind a name.
+_SLASH = "write / in a name as %2F"
+
 
 @dataclass(slots=True)
 class _Node:
@@ -51,12 +56,13 @@ class RouteTable:
             NotFoundError: nothing has this path.
             InvalidRequest: it does not take the method, or a part is not UTF-8.
         """
-        node, values = self._root, []
+        node = self._root
+        values: list[bytes] = []
         for segment in segments:
             below = node.words.get(segment)
             if below is None:
                 if node.any is None or not segment:
-                    raise no_such_path()
+                    raise no_such_path(_SLASH if values else _BELOW)
                 below = node.any
                 values.append(segment)
             node = below
@@ -68,8 +74,8 @@ class RouteTable:
         return target, {name: decoded(value) for name, value in zip(node.names, values, strict=True)}
 
 
-def no_such_path() -> NotFoundError:
-    return NotFoundError("there is nothing at this path", hint="graphs are below /graphs/{graph_id}/")
+def no_such_path(hint: str = _BELOW) -> NotFoundError:
+    return NotFoundError("there is nothing at this path", hint=hint)
 
 
 def wrong_method(method: str, known: Iterable[str]) -> InvalidRequest:
