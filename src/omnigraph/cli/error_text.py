@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any, NoReturn
 
 from omnigraph.cli.printing import compact
-from omnigraph.errors import InternalError, OmniGraphError, PreconditionFailed
+from omnigraph.errors import InternalError, MergeConflict, OmniGraphError, PreconditionFailed
 
 FAILED = 1
 MISUSED = 2
@@ -81,7 +81,10 @@ def _fail(error: Exception, debug: bool, json: bool) -> NoReturn:
         from omnigraph.cli.printing import print_json
 
         print_json(document(error))
-    sys.stderr.write(described(error, debug=debug))
+    if json and isinstance(error, MergeConflict):  # the document has all of it
+        sys.stderr.write(f"error: {error.message}\n")
+    else:
+        sys.stderr.write(described(error, debug=debug))
     sys.exit(exit_code(error))
 
 
