@@ -1,7 +1,8 @@
 """Who may knock: the tokens of a server, and the actor that each of them stands for.
 
 Only hashes are kept. A token that is presented is hashed and compared with every entry, so the time tells nothing. A
-file is looked at whenever a token is: what changed in it counts from then on; one that became wrong or lost all its tokens changes nothing.
+file is looked at whenever a token is: what changed in it counts from then on; one that became wrong, or lost all its
+tokens, changes nothing.
 """
 
 from __future__ import annotations
