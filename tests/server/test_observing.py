@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import os
+import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -18,10 +19,12 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from omnigraph import limits
 from omnigraph.server import traces as traces_of_server
 from omnigraph.server.request_log import RequestLog
+from omnigraph.server.server_metrics import ServerMetrics
 from omnigraph.server.traces import Traces, traces_for
 from tests.support.http_call import call
 from tests.support.served import Served, served
 from tests.support.small_graphs import people
+from tests.support.source_tree import ROOT
 
 HERE = "/graphs/people"
 TOKENS = {"act-ana": "tok-s3cret"}
@@ -59,15 +62,33 @@ def test_figures_count_commits_and_bytes_of_streams(tmp_path: Path) -> None:
         assert "omnigraph_commits_total 3.0" in call(found.port, "GET", "/metrics").text.splitlines()
 
 
+def test_the_page_about_the_server_names_every_figure_with_its_labels() -> None:
+    metrics = ServerMetrics()
+    table = (ROOT / "docs" / "server.md").read_text("utf-8").partition("<!-- figures -->")[2].partition("<!-- /fig")[0]
+    rows = [line.split("|")[1:3] for line in table.splitlines() if line.startswith("| `")]
+    assert sorted(name.strip(" `").removesuffix("_total") for name, _ in rows) == metrics.names
+    metrics.began()
+    metrics.ended("query", 200, 0.1)
+    metrics.refused("reads")
+    metrics.follow_pool("read", lambda: 0, lambda: 0)
+    metrics.set_graphs(1, 0)
+    text = metrics.text().decode()
+    for name, labels in rows:
+        found = re.search(rf"^{name.strip(' `')}(?:_count)?(?:{{(.*)}})? ", text, re.MULTILINE)
+        assert found is not None, name
+        assert re.findall(r"(\w+)=", found[1] or "") == re.findall(r"`(\w+)`", labels), name
+
+
 def test_each_request_is_one_line_of_the_log(serve_probes: Callable[..., Served]) -> None:
     written = io.BytesIO()
     log = RequestLog(written)
     port = serve_probes(tokens=TOKENS, observers=[log]).port
     headers = {"X-Request-Id": "r-1"}
-    call(port, "POST", f"{HERE}/echo?s3cret=1", {"text": "s3cret"}, headers, token="tok-s3cret")
+    call(port, "POST", f"{HERE}/echo", {"text": "s3cret"}, headers, token="tok-s3cret")
     call(port, "GET", "/healthz")
+    call(port, "GET", f"{HERE}/words/s3cret/and/b?word=s3cret", token="tok-s3cret")
     log.close()
-    first, second = [json.loads(line) for line in written.getvalue().splitlines()]
+    first, second, third = [json.loads(line) for line in written.getvalue().splitlines()]
     assert {
         name: first[name] for name in ("event", "request_id", "operation", "graph", "actor", "status", "method")
     } == {
@@ -80,6 +101,7 @@ def test_each_request_is_one_line_of_the_log(serve_probes: Callable[..., Served]
         "method": "POST",
     }
     assert first["ms"] > 0 and second["operation"] == "health" and second["actor"] is None
+    assert (third["operation"], third["status"]) == ("words", 200)
     assert b"s3cret" not in written.getvalue()
 
 
