@@ -1,6 +1,6 @@
 """A read of one row by its key, without the machinery of steps: most requests of a busy server are such reads.
 
-It gives the very table that the plan would give. Where that needs more than what is in memory, it gives nothing, and
+It gives the very columns that the plan would give. Where that needs more than what is in memory, it gives nothing, and
 the plan runs (`query_runner.py`).
 """
 
@@ -17,7 +17,6 @@ import pyarrow as pa
 from omnigraph.engine.execution_context import given_value
 from omnigraph.engine.graph_view import GraphView
 from omnigraph.engine.node_scan import key_operand
-from omnigraph.engine.result_table import table_of
 from omnigraph.query.plan import Plan
 from omnigraph.query.plan.logical_plan import NodeScan
 from omnigraph.query.typed import Constant, ParamRef, PropertyRef
@@ -63,8 +62,8 @@ class PointRead:
         key = wanted[0]
         return cls(step.variable.type_name, key, tuple(columns)) if isinstance(key, ParamRef | Constant) else None
 
-    def run(self, view: GraphView, params: Mapping[str, Any], budget: ReadBudget) -> pa.Table | None:
-        """The table of the plan; None when there is no such row, or when something has to be read first."""
+    def run(self, view: GraphView, params: Mapping[str, Any], budget: ReadBudget) -> list[pa.Array] | None:
+        """The columns that the plan gives; None when there is no such row, or when something has to be read first."""
         wanted = given_value(self.key, params, _NO_INSTANT)
         rows = view.nodes(self.type_name)
         position = rows.known_position(wanted)
@@ -75,4 +74,4 @@ class PointRead:
         columns = [rows.values(name, positions) for name in self.columns]
         if budget.max_bytes is not None and sum(map(_buffer_bytes, columns)) > budget.max_bytes:
             budget.hold(sum(column.nbytes for column in columns))
-        return table_of(columns, 1)
+        return columns

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
@@ -48,7 +49,7 @@ class Result:
 
     def __init__(
         self,
-        table: pa.Table,
+        table: pa.Table | list[pa.Array],
         columns: list[str],
         *,
         query_name: str,
@@ -57,8 +58,9 @@ class Result:
         commit_id: str | None,
         types: tuple[PropertyType, ...],
     ) -> None:
-        native = [native_column(column, kind) for column, kind in zip(table.columns, types, strict=True)]
-        self._table = pa.Table.from_arrays(native, names=columns)
+        given = table.columns if isinstance(table, pa.Table) else table
+        self._native = [native_column(column, kind) for column, kind in zip(given, types, strict=True)]
+        self._names = tuple(columns)
         self.columns = list(columns)
         self.types = types
         self.query_name = query_name
@@ -67,7 +69,12 @@ class Result:
         self.commit_id = commit_id
 
     def __len__(self) -> int:
-        return int(self._table.num_rows)
+        return len(self._native[0]) if self._native else 0
+
+    @cached_property
+    def _table(self) -> pa.Table:
+        """Made when it is asked for: an answer of a server to a short read is never a table."""
+        return pa.Table.from_arrays(self._native, names=self._names)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Row after row as in `rows`; only one batch of them exists at a time."""
@@ -190,7 +197,7 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """The envelope of the interfaces, with JSON values."""
-        return {**self.head(), "rows": self._json_rows(0, len(self)), **self._tail()}
+        return {**self.head(), "rows": self.json_rows(0, len(self)), **self._tail()}
 
     def to_json(self, *, indent: int | None = None) -> str:
         """The envelope as JSON text: on one line, or indented for people.
@@ -244,6 +251,11 @@ class Result:
             "columns": list(self.columns),
         }
 
+    @property
+    def buffer_bytes(self) -> int:
+        """Bytes of what lies behind the rows, told quickly; not less than those of the rows themselves."""
+        return sum(chunk.get_total_buffer_size() for column in self._native for chunk in column.chunks)
+
     def _tail(self) -> dict[str, Any]:
         return {} if self.commit_id is None else {"graph_commit_id": self.commit_id}
 
@@ -253,14 +265,15 @@ class Result:
         yield encode(self.head())[:-1] + ',"rows":['
         for start in range(0, len(self), limits.RESULT_BATCH_ROWS):
             yield "," if start else ""
-            yield encode(self._json_rows(start, limits.RESULT_BATCH_ROWS))[1:-1]
+            yield encode(self.json_rows(start, limits.RESULT_BATCH_ROWS))[1:-1]
         tail = encode(self._tail())[1:]
         yield "]" + ("," if len(tail) > 1 else "") + tail
 
     def _rows(self, start: int, count: int) -> list[dict[str, Any]]:
         return self._dicts(self._columns(python_values, start, count))
 
-    def _json_rows(self, start: int, count: int) -> list[dict[str, Any]]:
+    def json_rows(self, start: int, count: int) -> list[dict[str, Any]]:
+        """Some rows with JSON values, for interfaces that show them piece by piece."""
         return self._dicts(self._columns(json_values, start, count))
 
     def _dicts(self, columns: list[list[Any]]) -> list[dict[str, Any]]:
@@ -272,7 +285,7 @@ class Result:
         return [values(column if whole else column.slice(start, count), kind) for column, kind in self._typed_columns()]
 
     def _typed_columns(self) -> Iterator[tuple[pa.ChunkedArray, PropertyType]]:
-        return zip(self._table.columns, self.types, strict=True)
+        return zip(self._native, self.types, strict=True)
 
 
 def _require(package: str) -> Any:

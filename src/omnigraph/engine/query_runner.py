@@ -172,7 +172,7 @@ class _Compiled:
         self.types = tuple(column.type for column in query.columns)
         self._planned: _Planned | None = None
 
-    def run(self, view: GraphView, params: Mapping[str, Any], budget: ReadBudget) -> pa.Table:
+    def run(self, view: GraphView, params: Mapping[str, Any], budget: ReadBudget) -> pa.Table | list[pa.Array]:
         planned = self._plan(view)
         found = planned.point.run(view, params, budget) if planned.point is not None else None
         return run_plan(view, planned.plan, params, budget=budget) if found is None else found

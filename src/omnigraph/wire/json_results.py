@@ -13,7 +13,6 @@ import msgspec
 
 from omnigraph import limits
 from omnigraph.engine.query_result import Result
-from omnigraph.engine.result_values import json_values
 
 #: Bytes of Arrow that become Python objects at a time, unless a single row is larger.
 _PIECE_BYTES = 1024**2
@@ -25,14 +24,13 @@ def is_small(result: Result) -> bool:
     """Whether the whole answer may be one text in memory."""
     if len(result) > limits.RESULT_BATCH_ROWS:
         return False
-    table = result.to_arrow()  # the buffers are quickly told, and hold at least what the table shows of them
-    return bool(table.get_total_buffer_size() <= _PIECE_BYTES or table.nbytes <= _PIECE_BYTES)
+    return result.buffer_bytes <= _PIECE_BYTES or bool(result.to_arrow().nbytes <= _PIECE_BYTES)
 
 
 def envelope(result: Result, *, with_commit: bool = True) -> bytes:
     """The whole answer of a small result."""
     shown = _head(result)
-    shown["rows"] = _rows(result, 0, len(result))
+    shown["rows"] = result.json_rows(0, len(result))
     if with_commit and result.commit_id is not None:
         shown["graph_commit_id"] = result.commit_id
     return _encode(shown)
@@ -68,12 +66,4 @@ def _pieces(result: Result) -> Iterator[list[dict[str, Any]]]:
     per_row = max(result.to_arrow().nbytes // count, 1)
     step = min(max(_PIECE_BYTES // per_row, 1), limits.RESULT_BATCH_ROWS)
     for start in range(0, count, step):
-        yield _rows(result, start, step)
-
-
-def _rows(result: Result, start: int, count: int) -> list[dict[str, Any]]:
-    table = result.to_arrow()
-    part = table if start == 0 and count >= len(result) else table.slice(start, count)
-    values = [json_values(column, kind) for column, kind in zip(part.columns, result.types, strict=True)]
-    names = result.columns
-    return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
+        yield result.json_rows(start, step)
