@@ -65,7 +65,7 @@ def test_every_command_has_help_that_shows_the_flags_it_takes() -> None:
         assert "--quiet" in ended.output, words
         assert "--cluster" not in ended.output, words
         assert ("--store" in ended.output) is not (words[0] in STORELESS), words
-        assert ("--server" in ended.output) is (words[0] in SERVED or words[0] not in STORELESS | DIRECT), words
+        assert ("--server " in ended.output) is (words[0] in SERVED or words[0] not in STORELESS | DIRECT), words
 
 
 def test_the_executable_shows_the_help_of_a_verb(reader: CommandLine) -> None:
