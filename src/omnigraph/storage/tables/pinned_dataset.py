@@ -12,7 +12,6 @@ import lance
 import pyarrow as pa
 
 from omnigraph.errors import ReadOnly
-from omnigraph.storage.tables.lance_types import LanceTable
 from omnigraph.storage.tables.row_lookup import plain_field
 
 #: Members that write, move to another version, or give something that does.
@@ -66,7 +65,7 @@ class PinnedDataset(lance.LanceDataset):
         made_from: the handle of a table that was made for this state and stays as long as somebody has it.
     """
 
-    made_from: LanceTable | None = None
+    made_from: object = None
 
     @property
     def schema(self) -> pa.Schema:
