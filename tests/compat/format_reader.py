@@ -148,6 +148,16 @@ class Reader:
             wanted = details.get("parent_commit_id")
         return chain
 
+    def counts(self, commit: dict[str, Any]) -> dict[str, int]:
+        """Rows of each table in the state of a commit of main, also of one that others were published with."""
+        if "parts" not in commit:
+            return {key: pin.row_count for key, pin in self.snapshot(version=commit["version"]).tables.items()}
+        group = [each for each in self.commits() if each["version"] == commit["version"]]
+        found = {key: pin.row_count for key, pin in self.snapshot(version=commit["version"] - 1).tables.items()}
+        for each in reversed(group[group.index(commit) :]):
+            found |= {key: part["rows"] for key, part in each["parts"].items()}
+        return found
+
     def schema_text(self, state: State) -> str:
         """The schema of a state: by the hash of its head row, from the history or the live files."""
         assert state.head is not None
