@@ -60,6 +60,8 @@ WITHOUT_EXAMPLE = {
         "branch",
         "version",
         "values",
+        "buffer_bytes",
+        "json_rows",
         "to_pandas",
         "to_polars",
         "to_dict",
